@@ -5,9 +5,9 @@ Who clicked at random?
 Twenty people answer 40 questions each. Three of them do not look, and three have a taste of their
 own, against everybody's.
 
-What to see: reliability with its interval, least reliable on top. On the left people are held
-against the common ranking: those who differ look as bad as those who click at random. On the
-right they are held against their own taste: the minority is reliable, and only the careless are
+What to see: reliability with its interval, least reliable on top. On the left people are compared
+with the common ranking: those who differ look as bad as those who click at random. On the
+right they are compared with their own taste: the minority is reliable, and only the careless are
 at the top.
 
 Where the method is weak: somebody to whom all items are the same answers like somebody who does

@@ -46,7 +46,7 @@ def explore(
 ) -> tuple[FloatArray, Belief]:
     """Ask one question after another: the judgement after each, and what is believed at last."""
     belief: Belief = task.prior
-    learn = learn or _absorb
+    learn = learn or _rank_one_update
     pool = Pool(task.pairs, np.zeros(len(belief)))
     judged = np.empty(n_answers)
     for n in range(n_answers):
@@ -59,12 +59,12 @@ def explore(
     return judged, belief
 
 
-def _absorb(belief: Belief, first: int, second: int, answer: int) -> Belief:
+def _rank_one_update(belief: Belief, first: int, second: int, answer: int) -> Belief:
     return Joint.of(belief).answered(first, second, answer)
 
 
-class Settled:
-    """Learns as a PreferenceGP that is told each answer: expectation propagation throughout.
+class RefittingLearner:
+    """A PreferenceGP that reconverges after each answer: expectation propagation throughout.
 
     Any prior covariance is a linear kernel on the rows of its factor.
     """
@@ -255,15 +255,15 @@ def figure_4(queries: list[CoraQuery], n_draws: int) -> tuple[dict[str, FloatArr
     chosen: dict[str, list[tuple[float, float]]] = {name: [] for name in CHOSEN}
     by_chance = np.empty((len(queries), n_draws, 2))
     for q, query in enumerate(queries):
-        settled = Settled(query.task.prior)
+        learner = RefittingLearner(query.task.prior)
         for draw in range(n_draws):
             rng = np.random.default_rng([1, q, draw])
             winner, loser = rng.choice(query.task.pairs, N_PAIRS, replace=False).T
-            by_chance[q, draw] = query.figures(settled.fit(winner, loser))
+            by_chance[q, draw] = query.figures(learner.fit(winner, loser))
         for name in chosen:
-            settled.model = None
+            learner.model = None
             rng = np.random.default_rng([2, q])
-            _, belief = explore(query.task, name, N_PAIRS, rng, settled)
+            _, belief = explore(query.task, name, N_PAIRS, rng, learner)
             chosen[name].append(query.figures(belief))
     return {name: np.array(values) for name, values in chosen.items()}, by_chance
 

@@ -1,7 +1,7 @@
 """Answers as people give them: order shown, choices, raters, time; before and after.
 
-What was taken for granted before is beside what is modelled now: sides and covariates ignored,
-choices broken into pairs, people taken for one, utilities that stand still.
+Each model is compared with one that ignores it: sides and covariates left out, choices broken into
+pairs, people pooled, utilities constant over time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +24,8 @@ from penchant.plots.style import BLUE, GREY, axes, legend_beside, tidy
 # The order shown and covariates: ignored, and modelled beside utilities.
 #
 # Battles of 12 items whose utilities have unit variance. Some items stand first more often than
-# others, the first of two gains .25 and a covariate .3 a standard deviation; what wins more often
-# for its place or its length is not better for it.
+# others, the first of two gains .25 and a covariate .3 a standard deviation. Items that win by
+# their place or length are not better.
 
 N_ITEMS, N_BATTLES, N_NEW, N_USERS = 12, 2_000, 2_000, 40
 TRUTH = {"shown first": 0.25, "length": 0.3}
@@ -44,7 +44,7 @@ def effects_beside_none(n_draws: int = 20, seed: int = 0) -> list[dict[str, Any]
     """One row for each model and whether it knows how battles were shown.
 
     utilities, effects: share of nominal 95 % intervals that cover the truth, utilities relative to
-    the average item. log_likelihood, calibration_error: of new battles, foreseen as shown.
+    the average item. log_likelihood, calibration_error: of new battles, predicted as shown.
     """
     seen: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for draw in range(n_draws):

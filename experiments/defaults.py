@@ -55,11 +55,11 @@ from penchant.metrics import calibration
 from penchant.models import MultiUserGP
 from penchant.plots import plot_calibration
 
-# Why pairs made of ratings make a model of people look timid: few steps, and ties left out.
+# Why models of people are underconfident about pairs made of ratings: few steps, and no ties.
 #
-# A person who rates b below a, in five steps, has hardly room left to rate c below b: of two films
-# that are rated differently the answers foretell each other better than any continuous utilities
-# could, however little noise there is. The same ratings not rounded show it, and so do ties kept.
+# A person who rates b below a, in five steps, has hardly room left to rate c below b. Pairs of
+# films that are rated differently predict each other better than continuous utilities can, however
+# little noise there is. The effect vanishes if ratings are not rounded, or if ties are kept.
 
 RATINGS = "Ratings turned into pairs"
 _ABOUT_FILMS = """Films are rated in five steps, and pairs of the same rating are left out of the
@@ -70,11 +70,11 @@ Below are simulated ratings of the same films by the same people, as they are an
 of each step, and ties kept, with `likelihood="ties"`. Scores are of pairs of different ratings."""
 _HEAD = ("ratings", "ties", "pairs", "error", "log-likelihood", "ECE", "over")
 DIRECTIONS = 3
-"""Of simulated tastes."""
+"""Rank of simulated tastes."""
 
 
 def explain_films(page: Page) -> None:
-    """Whether tastes or the steps of a scale make pairs of ratings more certain than stated."""
+    """Whether tastes or the steps of a scale make the model underconfident."""
     with page.part(RATINGS):
         page.say(_ABOUT_FILMS.replace("\n", " "))
         films = page.load(load_movielens)
@@ -89,7 +89,7 @@ class FilmTrial(NamedTuple):
     keeps_ties: bool
 
     def row(self) -> list[str]:
-        """Of a table: how `MultiUserGP()` foresees a third of the pairs of different ratings."""
+        """Of a table: how `MultiUserGP()` predicts a third of the pairs of different ratings."""
         train, test = self._split(np.random.default_rng([2, 0]))
         likelihood = "ties" if self.keeps_ties else "probit"
         with warnings.catch_warnings():

@@ -35,15 +35,15 @@ INDEPENDENT, FREE, TASTES = "independent items", "free covariance", "features an
 SINGLE = (FEATURES, OLD_FEATURES, LINKS, ITEMS, INDEPENDENT, FREE, TASTES)
 """The choices that take one source alone; of many people, one covariance."""
 BEFORE = (BOTH, OLD_FEATURES, TASTES, FREE)
-"""What once was the default: the first of these that a set allows."""
+"""The default of earlier versions is the first of these that a set allows."""
 ASKED = 1_000
-"""Pairs that are foreseen in each round."""
+"""Pairs that are predicted in each round."""
 
 
 class Contest(NamedTuple):
-    """Answers to learn from, pairs (k, 2) to foresee, the better one first, and what may fit.
+    """Models to fit, and pairs (k, 2) to predict, the better one first.
 
-    fits : name of a choice → what makes a fitted model; users : (k,) who is asked, or None.
+    fits : name of a choice → function that returns a fitted model; users : (k,), or None.
     """
 
     asked: IntArray
@@ -149,7 +149,7 @@ def better_first(score: FloatArray, size: int, rng: np.random.Generator) -> IntA
 def crowd_rounds(
     data: Comparisons, X: FloatArray | None, n_pairs: int, n_repeats: int
 ) -> Iterator[Contest]:
-    """Answers of everybody taken together, some known and some to be foreseen."""
+    """Pooled answers, some to learn from and some to predict."""
     items = ContestItems(data.n_items, X)
     pairs = np.column_stack([data.winner, data.loser])[~data.tie]
     for repeat in range(n_repeats):
@@ -189,7 +189,7 @@ def _answered(utility: FloatArray, size: int, rng: np.random.Generator) -> IntAr
     return pairs
 
 
-# What defaults and fixed choices of a prior foresee, scored round by round.
+# Predictions of defaults and of fixed choices of a prior, scored round by round.
 
 HEAD = ("choice", "error", "log-likelihood", "ECE", "over", "shares, or what was chosen")
 
@@ -229,13 +229,13 @@ class ContestScores(NamedTuple):
         return float(self.errors[DEFAULTS].mean() / max(single, 1e-9))
 
     def overconfidence(self, name: str) -> float:
-        """Mean probability of what was foreseen, less how often it came true."""
+        """Mean stated probability of the likelier outcome, less how often that came true."""
         p = self.probs[name]
         return float(np.maximum(p, 1.0 - p).mean() - (1.0 - _error(p)))
 
     @property
     def before(self) -> FloatArray:
-        """Probabilities by what once was the default."""
+        """Probabilities by the default of earlier versions."""
         return next(self.probs[name] for name in BEFORE if name in self.probs)
 
 
@@ -247,7 +247,7 @@ def by_chance(p: FloatArray, n_draws: int = 50) -> float:
 
 
 def score(rounds: Iterable[Contest]) -> ContestScores:
-    """Fit every choice in every round, and see what it foresees."""
+    """Fit every choice in every round, and score its predictions."""
     probs: dict[str, list[FloatArray]] = {}
     shares: dict[str, list[dict[str, float]]] = {}
     for each in rounds:

@@ -50,19 +50,6 @@ def test_a_batch_is_greedy_on_what_is_expected(name):
         left.remove(best)
 
 
-@pytest.mark.parametrize("name", READ_VARIANCES)
-def test_a_large_batch_is_what_scoring_all_pairs_each_time_finds(name):
-    """Of 435 pairs most are not scored again where scores only fall."""
-    belief, pool = belief_over(30), Pool(all_pairs(30), np.zeros(30))
-    batch = choose(belief, pool, 40, name, 0.0, np.random.default_rng(0))
-    left = Pool(all_pairs(30), np.zeros(30))
-    for pair in batch:
-        scores = CRITERIA[name].score(belief, left.pairs, np.random.default_rng(0))
-        scores[~left.open] = -np.inf
-        assert pair.tolist() == left.take(int(scores.argmax())).tolist()
-        belief = belief.expecting(*pair)
-
-
 def test_pending_pairs_are_closed_and_count_as_expected():
     belief = belief_over(6)
     first, second = choose(

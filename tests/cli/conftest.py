@@ -12,10 +12,13 @@ from penchant.cli import demo, main
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """votes.csv, items.csv, users.csv, links.csv, pairs.csv and model.penchant."""
-    place = tmp_path_factory.mktemp("study")
-    truth = pc.datasets.simulate_study(n_users=12, n_items=10, n_tastes=2, n_answers=12)
+def write_files():
+    """Write votes.csv, items.csv, users.csv, links.csv, pairs.csv and model.penchant."""
+    return _write_files
+
+
+def _write_files(place, **size):
+    truth = pc.datasets.simulate_study(n_tastes=2, **size)
     demo.write_study(truth, place)
     rng = np.random.default_rng(0)
     with (place / "users.csv").open("w", newline="") as file:
@@ -26,6 +29,13 @@ def folder(tmp_path_factory):
     (place / "pairs.csv").write_text("first,second\nitem 01,item 02\nitem 03,item 01\n")
     data = truth.comparisons
     pc.PreferenceGP(random_state=0).fit(None, data.pooled()).save(place / "model.penchant")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """The files of a study of 12 people and 10 items."""
+    place = tmp_path_factory.mktemp("study")
+    _write_files(place, n_users=12, n_items=10, n_answers=12)
     return place
 
 

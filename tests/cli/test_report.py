@@ -103,12 +103,6 @@ def test_hostile_names_stay_text(run, outline_of, folder):
     assert all(name in shown for name in names)
 
 
-def test_few_comparisons_are_not_held_out(run, folder):
-    (folder / "few.csv").write_text("winner,loser\na,b\nb,c\n")
-    run("report", "few.csv", "-o", "few.html")
-    assert "too few comparisons" in (folder / "few.html").read_text(encoding="utf-8")
-
-
 def test_scores_without_probabilities_make_a_shorter_page(run, folder):
     run("report", "votes.csv", "--model", "rank-rls", "--items", "items.csv", "-o", "rls.html")
     text = (folder / "rls.html").read_text(encoding="utf-8")

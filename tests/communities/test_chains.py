@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from penchant.communities import (
-    Answers,
     Chain,
     ChainPlan,
     ChainState,
-    MixtureData,
     chains,
     count_pairs,
     fit_community,
@@ -19,30 +17,19 @@ from penchant.communities import (
 )
 from penchant.communities.split_merge import Group
 from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Settings, Sites
-from penchant.kernels import RBF, Independent, Inputs
-from penchant.likelihoods import Probit, Ties
+from penchant.gp import Settings, Sites
+from penchant.kernels import RBF, Independent
+from penchant.likelihoods import Ties
 from penchant.metrics import adjusted_rand
+from tests.communities.simulation import mixture_of, people, votes
 
-N_ITEMS = 6
 TASTES = np.array([[2.0, 1.0, 0.0, 0.0, -1.0, -2.0], [-2.0, 0.0, 2.0, -1.0, 1.0, 0.0]])
 
 
 def planted(n_users=30, n_votes=20, seed=0, tastes=TASTES):
     """A mixture whose users have one of the tastes each, and their communities."""
-    rng = np.random.default_rng(seed)
-    truth = np.arange(n_users) % len(tastes)
-    user = np.repeat(np.arange(n_users), n_votes)
-    a = rng.integers(N_ITEMS, size=len(user))
-    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
-    f = tastes[truth[user]]
-    rows = np.arange(len(user))
-    wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
-    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
-    data = Comparisons.from_pairs(winner, loser, user=user, items=range(N_ITEMS))
-    hyper = ItemHyper(Independent(), Probit())
-    items = Inputs(index=np.arange(N_ITEMS))
-    return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-3)), truth
+    data = votes(people(tastes, n_users), n_votes, seed)
+    return mixture_of(data, settings=Settings(tolerance=1e-3)), np.arange(n_users) % len(tastes)
 
 
 def plan(sampler="collapsed", n_warmup=8, learn=True, own=False):
@@ -52,7 +39,7 @@ def plan(sampler="collapsed", n_warmup=8, learn=True, own=False):
 def run(mixture, how, n_sweeps, state=None):
     state = state or chains.start_chain(mixture, how, (3, 0))
     for _ in range(n_sweeps):
-        state = chains.sweep(mixture, how, state)
+        state = chains.sweep_chain(mixture, how, state)
     return state
 
 
@@ -72,20 +59,16 @@ def test_a_chain_starts_where_it_is_told():
 
 
 @pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
-def test_planted_communities_are_found(sampler):
+def test_planted_communities_are_found_and_a_seed_decides_all(sampler):
     mixture, truth = planted()
-    state = run(mixture, plan(sampler), 14)
+    how = plan(sampler)
+    state = run(mixture, how, 10)
     # one draw of the chain, which may hold a stray small community
     assert adjusted_rand(truth, state.assignment) > 0.8
-
-
-@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
-def test_the_same_seed_gives_the_same_chain_and_another_another(sampler):
-    mixture, _ = planted(n_users=12)
-    how = plan(sampler)
-    assert_same(run(mixture, how, 4), run(mixture, how, 4))
-    other = run(mixture, how, 4, chains.start_chain(mixture, how, (4, 0)))
-    assert not np.array_equal(other.tau, run(mixture, how, 4).tau)
+    first, again = (run(mixture, how, 2) for _ in range(2))
+    assert_same(first, again)
+    other = run(mixture, how, 2, chains.start_chain(mixture, how, (4, 0)))
+    assert not np.array_equal(other.tau, first.tau)
 
 
 def test_a_chain_continues_exactly_from_a_copied_state():
@@ -100,7 +83,7 @@ def test_a_chain_continues_exactly_from_a_copied_state():
             if isinstance(v := getattr(halfway, f.name), np.ndarray)
         },
     )
-    assert_same(run(mixture, how, 4, copied), run(mixture, how, 9))
+    assert_same(run(mixture, how, 2, copied), run(mixture, how, 7))
 
 
 def test_sizes_and_evidence_describe_the_assignment():
@@ -125,7 +108,7 @@ def test_hyperparameters_are_learned_only_while_warming_up():
 def test_opposite_tastes_do_not_teach_that_there_is_no_taste():
     f = TASTES[0]
     mixture, truth = planted(tastes=np.stack([f, -f]), seed=2)
-    state = run(mixture, plan(), 14)
+    state = run(mixture, plan(), 10)
     assert np.exp(state.theta[0]) > 0.5
     assert adjusted_rand(truth, state.assignment) > 0.9
 
@@ -164,12 +147,10 @@ def test_a_likelihood_with_parameters_and_ties_runs():
         tie=[False, True, False, False, True, False],
     )
     X = np.array([[0.0], [1.0], [2.0]])
-    hyper = ItemHyper(RBF(), Ties())
-    items = Inputs(X, index=np.arange(3))
-    mixture = MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-3))
-    state = run(mixture, plan(own=True), 5)
+    mixture = mixture_of(data, RBF(), Ties(), X, settings=Settings(tolerance=1e-3))
+    state = run(mixture, plan(own=True), 3)
     assert np.isfinite(state.log_joint)
-    assert state.thetas.shape == (len(state.utilities), len(hyper.theta))
+    assert state.thetas.shape == (len(state.utilities), len(mixture.hyper.theta))
 
 
 def test_groups_that_no_one_would_miss_do_not_count():
@@ -183,58 +164,47 @@ def test_groups_that_no_one_would_miss_do_not_count():
     assert chains.supported(mixture, settled).tolist() == [True, True, False]
 
 
-def test_an_interrupted_chain_keeps_what_it_has(monkeypatch):
-    mixture, _ = planted(n_users=12)
-    how = plan(n_warmup=2)
-    sweeps = []
+def started(mixture, how, n_chains=1):
+    return [Chain.of(chains.start_chain(mixture, how, (3, number))) for number in range(n_chains)]
 
-    def interrupt(state):
-        sweeps.append(state.sweep)
-        if state.sweep == 5:
+
+def interrupt_at(sweep):
+    def watch(state):
+        if state.sweep == sweep:
             raise KeyboardInterrupt
 
-    chain = Chain.of(chains.start_chain(mixture, how, (3, 0)))
-    after, completed = chains.run_chain(mixture, how, chain, 9, interrupt)
-    assert not completed
-    assert after.state.sweep == 5
-    assert len(after.log_joint) == 6
-    assert len(after.draws) == 3
-    resumed, completed = chains.run_chain(mixture, how, after, 4, lambda state: None)
-    assert completed
-    assert_same(resumed.state, run(mixture, how, 9))
+    return watch
 
 
-def test_an_interrupt_at_once_leaves_one_draw():
+def test_an_interrupted_chain_keeps_what_it_has():
     mixture, _ = planted(n_users=12)
-
-    def interrupt(state):
-        raise KeyboardInterrupt
-
-    chain = Chain.of(chains.start_chain(mixture, plan(), (3, 0)))
-    (after,), completed = chains.run_chains(mixture, plan(), [chain], 9, interrupt)
+    how = plan(n_warmup=2)
+    (chain,) = started(mixture, how)
+    after, completed = chains.run_chain(mixture, how, chain, 9, interrupt_at(4))
     assert not completed
-    assert len(after.draws) == 1
+    assert after.state.sweep == 4
+    assert len(after.log_joint) == 5
+    assert len(after.draws) == 2
+    resumed, completed = chains.run_chain(mixture, how, after, 2, lambda state: None)
+    assert completed
+    assert_same(resumed.state, run(mixture, how, 6))
 
 
 def test_chains_that_never_began_are_left_out():
     mixture, _ = planted(n_users=12)
-
-    def interrupt(state):
-        if state.sweep == 1:
-            raise KeyboardInterrupt
-
-    started = [Chain.of(chains.start_chain(mixture, plan(), (3, number))) for number in range(3)]
-    after, completed = chains.run_chains(mixture, plan(), started, 9, interrupt)
+    given = started(mixture, plan(), 3)
+    after, completed = chains.run_chains(mixture, plan(), given, 9, interrupt_at(1))
     assert not completed
     assert [chain.state.sweep for chain in after] == [1]
+    assert len(after[0].draws) == 1  # stopped before its first draw, it is taken as it is
 
 
 def test_chains_agree_on_hyperparameters_when_they_are_warm():
     mixture, _ = planted()
-    how = plan(n_warmup=6)
-    started = [Chain.of(chains.start_chain(mixture, how, (3, number))) for number in range(2)]
-    alone = [chains.run_chain(mixture, how, chain, 6, lambda state: None)[0] for chain in started]
-    together, _ = chains.run_chains(mixture, how, started, 8, lambda state: None)
+    how = plan(n_warmup=4)
+    given = started(mixture, how, 2)
+    alone = [chains.run_chain(mixture, how, chain, 4, lambda state: None)[0] for chain in given]
+    together, _ = chains.run_chains(mixture, how, given, 5, lambda state: None)
     learned = np.stack([chain.state.theta for chain in alone])
     assert np.ptp(learned, axis=0).max() > 0.0
     for chain in together:
@@ -248,8 +218,7 @@ def test_long_chains_are_thinned(monkeypatch):
     monkeypatch.setattr(chains, "DRAWS_PER_CHAIN", 3)
     mixture, _ = planted(n_users=6, n_votes=4)
     how = plan(n_warmup=1, learn=False)
-    chain = Chain.of(chains.start_chain(mixture, how, (3, 0)))
-    after, _ = chains.run_chain(mixture, how, chain, 10, lambda state: None)
+    after, _ = chains.run_chain(mixture, how, *started(mixture, how), 10, lambda state: None)
     assert len(after.draws) == 3
 
 
@@ -363,21 +332,10 @@ def test_concentration_and_partitions_leave_the_gamma_prior(rng):
 
 
 def tiny_mixture(n_users):
-    """Users of two opposite tastes who answer four questions each, some of them wrongly."""
-    rng = np.random.default_rng(1)
-    rows = []
-    for user in range(n_users):
-        order = [0, 1, 2, 3] if 2 * user <= n_users else [3, 2, 1, 0]
-        for _ in range(4):
-            a, b = sorted(rng.choice(4, 2, replace=False))
-            if rng.random() < 0.15:
-                a, b = b, a
-            rows.append((user, order[a], order[b]))
-    user, winner, loser = zip(*rows, strict=True)
-    data = Comparisons.from_pairs(winner, loser, user=user, items=range(4), users=range(n_users))
-    hyper = ItemHyper(Independent(3.0), Probit())
-    items = Inputs(index=np.arange(4))
-    return MixtureData(Answers.of(data), items, hyper, settings=Settings(tolerance=1e-4))
+    """Users of two opposite tastes who answer four questions each."""
+    camps = np.outer([1.0, -1.0], [1.5, 0.5, -0.5, -1.5])
+    settings = Settings(tolerance=1e-4)
+    return mixture_of(votes(people(camps, n_users), 4, seed=1), Independent(3.0), settings=settings)
 
 
 def partitions(n_users, prefix=()):
@@ -416,7 +374,7 @@ def frequencies(mixture, sampler, n_sweeps):
     state = chains.start_chain(mixture, plan, (0, 0))
     seen = Counter()
     for _ in range(n_sweeps):
-        state = chains.sweep(mixture, plan, state)
+        state = chains.sweep_chain(mixture, plan, state)
         first_seen = {}
         seen[tuple(first_seen.setdefault(c, len(first_seen)) for c in state.assignment)] += 1
     return {key: times / n_sweeps for key, times in seen.items()}
@@ -424,14 +382,6 @@ def frequencies(mixture, sampler, n_sweeps):
 
 def distance(found, exact):
     return 0.5 * sum(abs(found.get(key, 0.0) - p) for key, p in exact.items())
-
-
-@pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
-def test_gibbs_steps_leave_the_exact_posterior(sampler, monkeypatch):
-    monkeypatch.setattr(chains, "MOVES", 0)
-    # five partitions: 500 correlated sweeps are off by about 0.03
-    found = frequencies(tiny_mixture(3), sampler, 500)
-    assert distance(found, exact_posterior(tiny_mixture(3))) < 0.12
 
 
 @pytest.fixture
@@ -449,12 +399,17 @@ def remembered_fits(monkeypatch):
     monkeypatch.setattr(split_merge, "fit_community", fit_once)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("remembered_fits")
 @pytest.mark.parametrize("sampler", ["collapsed", "blocked"])
-@pytest.mark.parametrize("n_moves", [0, 3])
-def test_chains_leave_the_exact_posterior(sampler, n_moves, monkeypatch):
+@pytest.mark.parametrize(
+    ("n_users", "n_moves", "n_sweeps", "error"),
+    [
+        (3, 0, 500, 0.12),  # five partitions: so many correlated sweeps are off by about 0.03
+        pytest.param(5, 0, 4000, 0.08, marks=pytest.mark.slow),  # 52 partitions
+        pytest.param(5, 3, 4000, 0.08, marks=pytest.mark.slow),
+    ],
+)
+def test_chains_leave_the_exact_posterior(sampler, n_users, n_moves, n_sweeps, error, monkeypatch):
     monkeypatch.setattr(chains, "MOVES", n_moves)
-    # 52 partitions of five users
-    found = frequencies(tiny_mixture(5), sampler, 4000)
-    assert distance(found, exact_posterior(tiny_mixture(5))) < 0.08
+    mixture = tiny_mixture(n_users)
+    assert distance(frequencies(mixture, sampler, n_sweeps), exact_posterior(mixture)) < error

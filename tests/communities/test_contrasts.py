@@ -5,7 +5,6 @@ import pytest
 
 from penchant.communities import (
     attribute_slopes,
-    contrasts,
     directions,
     distinctiveness,
     feature_contrasts,
@@ -15,12 +14,12 @@ from penchant.communities import (
 
 
 def test_scale_and_level_of_utilities_do_not_matter(rng):
-    f = rng.standard_normal((3, 7))
-    np.testing.assert_allclose(contrasts.standardised(5.0 * f + 2.0), contrasts.standardised(f))
+    f, weight = rng.standard_normal((3, 7)), np.full(3, 1 / 3)
+    np.testing.assert_allclose(distinctiveness(5.0 * f + 2.0, weight), distinctiveness(f, weight))
 
 
 def test_indifference_is_not_divided_by_zero():
-    assert (contrasts.standardised(np.ones((1, 4))) == 0.0).all()
+    assert (item_agreement(np.ones((1, 4)), np.ones(1)).liking == 0.0).all()
 
 
 def test_consensus_has_no_spread_and_division_much():

@@ -13,11 +13,12 @@ from penchant.communities import (
     Answers,
     MixtureData,
     count_pairs,
+    draw_labels,
     log_likelihoods,
     log_predictive,
     separate_pairs,
+    soft_counts,
 )
-from penchant.communities.data import draw_labels, soft_counts
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import ItemHyper

@@ -5,7 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penchant.communities import Answers, Diagnostics, Draw, Draws, chains
+import penchant as pc
+from penchant.communities import (
+    Answers,
+    Diagnostics,
+    Draw,
+    Draws,
+    align,
+    diagnose,
+    effective_size,
+    potential_scale_reduction,
+)
 from penchant.data import Comparisons
 from penchant.likelihoods import Probit
 
@@ -38,7 +48,7 @@ def answers():
 def draws(answers):
     orders = ([0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1])
     kept = tuple(make_draw(list(order), chain=k % 2, extra=k) for k, order in enumerate(orders))
-    return chains.align(Draws(kept, Probit(), 1), answers)
+    return align(Draws(kept, Probit(), 1), answers)
 
 
 def test_the_same_community_has_the_same_label_in_every_draw(draws):
@@ -61,8 +71,7 @@ def test_memberships_sum_to_one_and_follow_the_answers(draws, answers):
 
 def test_memberships_do_not_depend_on_the_order_of_communities(answers):
     single = [
-        chains.align(Draws((make_draw(order),), Probit(), 1), answers)
-        for order in ([0, 1, 2], [2, 1, 0])
+        align(Draws((make_draw(order),), Probit(), 1), answers) for order in ([0, 1, 2], [2, 1, 0])
     ]
     np.testing.assert_allclose(*(d.membership(answers) for d in single), rtol=1e-5)
 
@@ -85,7 +94,7 @@ def test_counts_are_the_share_of_draws(draws):
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_short_traces_are_worth_their_length(n):
-    assert chains.effective_size(np.arange(float(n))) == n
+    assert effective_size(np.arange(float(n))) == n
 
 
 @pytest.mark.parametrize(
@@ -106,14 +115,14 @@ def test_chains_have_converged_where_there_is_no_advice(said, changed):
 
 def test_chains_that_never_move_agree_or_never_will():
     still = np.full(5, 3.0)
-    assert chains.potential_scale_reduction([still, still]) == 1.0
-    assert chains.potential_scale_reduction([still, still + 1.0]) == np.inf
+    assert potential_scale_reduction([still, still]) == 1.0
+    assert potential_scale_reduction([still, still + 1.0]) == np.inf
 
 
 def test_scale_reduction_by_hand():
     """Means 1 and 3, variances 1 and 1: √(2/3 + 2/1)."""
     traces = [np.array([0.0, 1.0, 2.0]), np.array([2.0, 3.0, 4.0])]
-    assert chains.potential_scale_reduction(traces) == pytest.approx(np.sqrt(2.0 / 3.0 + 2.0))
+    assert potential_scale_reduction(traces) == pytest.approx(np.sqrt(2.0 / 3.0 + 2.0))
 
 
 def test_effective_size_of_an_autoregression():
@@ -122,5 +131,17 @@ def test_effective_size_of_an_autoregression():
     trace = np.zeros(20_000)
     for t in range(1, len(trace)):
         trace[t] = 0.5 * trace[t - 1] + rng.standard_normal()
-    assert chains.effective_size(trace) == pytest.approx(len(trace) / 3.0, rel=0.1)
-    assert chains.effective_size(rng.standard_normal(20_000)) == pytest.approx(20_000, rel=0.1)
+    assert effective_size(trace) == pytest.approx(len(trace) / 3.0, rel=0.1)
+    assert effective_size(rng.standard_normal(20_000)) == pytest.approx(20_000, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:the draws are worth only")
+def test_chains_that_were_stopped_while_warming_up_have_no_trace():
+    data = Comparisons.from_pairs([0, 1, 0, 2] * 4, [1, 2, 2, 0] * 4, user=np.arange(16) % 4)
+    model = pc.CommunityGP(inference="mcmc", n_sweeps=3, n_chains=1, progress=False, random_state=0)
+    found = model.fit(None, data).state_.learned
+    report = diagnose(found.chains, found.draws, found.answers, 50, completed=False)
+    assert report.effective_size == 0.0
+    n = len(found.chains[0].log_joint)
+    after = diagnose(found.chains, found.draws, found.answers, n - 4, completed=True)
+    assert after.effective_size == 3.0  # so few are worth what they are

@@ -1,24 +1,18 @@
 """Personal deviations inside communities: whether people vary, and what is left of communities."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
-from penchant.communities import (
-    Answers,
-    Draw,
-    Draws,
-    MixtureData,
-    find_communities,
-    population,
-    single_population,
-)
-from penchant.data import Comparisons
-from penchant.gp import ItemHyper, Sites, UserHyper
+from penchant.communities import Answers, Draw, Draws, find_communities, population
+from penchant.communities import single_population as fit_single
+from penchant.gp import Rows, Settings, Sites, UserHyper, UserProblem, solve
 from penchant.kernels import Constant, Independent, Inputs
-from penchant.likelihoods import Probit
+from penchant.likelihoods import Outcomes, Probit
 from penchant.metrics import adjusted_rand
+from tests.communities.simulation import mixture_of, people, tastes, votes
 
 
 @pytest.mark.parametrize("s", population.COMMUNAL_SHARES)
@@ -32,49 +26,27 @@ def test_the_prior_over_users_is_the_one_that_is_written(rng, s):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def communal_share(rng, deviation, n_users=40, n_votes=14):
+@pytest.mark.parametrize(
+    ("deviation", "n_users", "low", "high"), [(0.0, 40, 0.6, 1.0), (3.0, 200, 0.0, 0.4)]
+)
+def test_communities_explain_what_is_communal_and_not_what_is_personal(
+    deviation, n_users, low, high
+):
     """Users of two opposite tastes who deviate from theirs by so much."""
-    taste = np.array([2.0, 1.0, 0.0, -1.0, -2.0])
-    sign = np.where(np.arange(n_users) % 2 == 0, 1.0, -1.0)
-    f = sign[:, None] * taste + deviation * rng.standard_normal((n_users, 5))
-    user = np.repeat(np.arange(n_users), n_votes)
-    a = rng.integers(5, size=len(user))
-    b = (a + rng.integers(1, 5, size=len(user))) % 5
-    wins = f[user, a] - f[user, b] + rng.standard_normal(len(user)) > 0
-    data = Comparisons.from_pairs(
-        np.where(wins, a, b), np.where(wins, b, a), user=user, items=range(5), users=range(n_users)
-    )
-    draw = Draw(
-        sizes=np.array([n_users // 2, n_users // 2]),
-        utilities=np.stack([taste, -taste]),
-        likelihood_thetas=np.zeros((2, 0)),
-        is_supported=np.ones(2, dtype=bool),
-        chain=0,
-        labels=np.arange(2),
-    )
+    two = np.outer([1.0, -1.0], [2.0, 1.0, 0.0, -1.0, -2.0])
+    data = votes(people(two, n_users, deviation, seed=2), 14, seed=2)
+    sizes = np.array([n_users // 2, n_users // 2])
+    draw = Draw(sizes, two, np.zeros((2, 0)), np.ones(2, dtype=bool), chain=0, labels=np.arange(2))
     draws = Draws((draw,), Probit(), 2)
     start = UserHyper(Independent(), Constant(1.0), 0.5, Probit())
     given = draws.membership(Answers.of(data)), draws.membership, Inputs(index=np.arange(5))
-    return population.fit_personal(data, *given, start)[1]
+    assert low <= population.fit_personal(data, *given, start)[1] <= high
 
 
-def test_communities_explain_what_is_communal(rng):
-    assert communal_share(rng, deviation=0.0) >= 0.6
-
-
-def test_what_is_personal_is_not_put_down_to_communities(rng):
-    assert communal_share(rng, deviation=3.0, n_users=200) <= 0.4
-
-
-def test_a_step_of_the_spread_is_taken_on_the_logarithmic_scale():
-    S, wanted = np.diag([1.0, 2.0]), np.diag([4.0, 2.0])
-    np.testing.assert_allclose(population.extrapolated(S, wanted, 1.0), wanted, atol=1e-12)
-    np.testing.assert_allclose(
-        population.extrapolated(S, wanted, 0.5), np.diag([2.0, 2.0]), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        population.extrapolated(S, wanted, 2.0), np.diag([16.0, 2.0]), atol=1e-9
-    )
+@pytest.mark.parametrize(("length", "expected"), [(1.0, 4.0), (0.5, 2.0), (2.0, 16.0)])
+def test_a_step_of_the_spread_is_taken_on_the_logarithmic_scale(length, expected):
+    moved = population.extrapolated(np.diag([1.0, 2.0]), np.diag([4.0, 2.0]), length)
+    np.testing.assert_allclose(moved, np.diag([expected, 2.0]), atol=1e-9)
 
 
 def test_the_nearest_two_are_joined_by_their_sizes():
@@ -88,90 +60,151 @@ def test_the_nearest_two_are_joined_by_their_sizes():
     np.testing.assert_array_equal(fewer.membership.sum(axis=0), [4.0, 4.0])
 
 
-def grouping_of(n_tastes, spread, n_users=240, n_votes=25, seed=0, n_items=8, **options):
-    """Communities by a plain search, and the true ones."""
-    rng = np.random.default_rng(seed)
-    truth = np.arange(n_users) % n_tastes
-    utilities = 1.5 * rng.standard_normal((n_tastes, n_items))[truth]
-    utilities += spread * rng.standard_normal((n_users, n_items))
-    user = np.repeat(np.arange(n_users), n_votes)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
-    wins = utilities[user, a] - utilities[user, b] + rng.standard_normal(len(user)) > 0
-    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
-    data = Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
-    items = Inputs(index=np.arange(n_items))
-    crowd = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()), **options)
-    return find_communities(crowd), truth
+def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypatch):
+    monkeypatch.setattr(population, "FIT_TOLERANCE", 1e-10)
+    n_items, shared, variance, n_users = 10, 0.4, 2.0, 12
+    data = votes(people(tastes(1, n_items, 1.0), n_users, 1.0), 7)
+    problem = UserProblem.of(
+        Inputs(index=np.arange(n_items)),
+        Inputs(index=np.arange(n_users)),
+        Rows.by_user(data),
+        Settings(tolerance=1e-10),
+    )
+    hyper = UserHyper(Independent(variance), Constant(1.0), shared, Probit())
+    expected = solve(problem, hyper).inference.log_evidence
+    answers = Answers.of(data)
+    counts, at = answers.counts, answers.counts.indices
+    loading = np.eye(n_items)[answers.winner] - np.eye(n_items)[answers.loser]
+    personal = population.PersonalVotes(
+        counts.indptr.astype(np.intp),
+        counts.data.astype(np.float64),
+        np.zeros(counts.nnz),
+        loading[at],
+        answers.outcomes.part(at),
+        Probit(),
+    )
+    K = variance * np.eye(n_items)
+    effects = population.UserEffectMixture(personal, K, shared * K, learn_spread=False)
+    spread = (1.0 - shared) * K
+    one = effects.fit(effects.start(np.ones((n_users, 1)), spread))
+    # less the prior of S, and of everybody being together
+    evidence = one.objective - effects.log_prior(spread) + np.log(n_users)
+    assert evidence == pytest.approx(expected, abs=1e-6)
+
+
+def draw_votes(rng, own, n_votes):
+    """Votes of users with effects `own` (U, 2), by random loadings."""
+    loading = rng.standard_normal((len(own) * n_votes, 2))
+    g = np.einsum("vq,vq->v", loading, np.repeat(own, n_votes, axis=0))
+    sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
+    starts, rows = np.arange(0, len(g) + 1, n_votes), sign[:, None] * loading
+    counts = np.ones(len(g))
+    return population.PersonalVotes(starts, counts, 0.0 * counts, rows, Outcomes(), Probit())
+
+
+def test_the_spread_is_learned():
+    rng = np.random.default_rng(0)
+    spread = np.diag([1.0, 0.1])
+    own = rng.multivariate_normal([0.5, 0.0], spread, 400)
+    _, one = population.fit_single_mode(draw_votes(rng, own, 40), 0.1, 1.0)
+    np.testing.assert_allclose(one.spread, spread, atol=0.2)
+    np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
+
+
+def test_modes_beat_one_only_where_there_are_modes():
+    rng = np.random.default_rng(0)
+    side, gains = np.arange(300) % 2, []
+    for centres, width in (([[1.5, 0.0], [-1.5, 0.0]], 0.3), (np.zeros((2, 2)), 1.5)):
+        own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((300, 2))
+        personal = draw_votes(rng, own, 30)
+        effects, one = population.fit_single_mode(personal, 0.1, 1.0)
+        cut = own[:, 0] > 0
+        modes = population.fit_modes(effects, one, np.column_stack([cut, ~cut]).astype(float))
+        gains.append(modes.objective - one.objective)
+        # the same people, as strangers to whom the modes are known already
+        np.testing.assert_allclose(modes.place(personal), modes.membership, atol=0.02)
+    assert gains[0] > 50.0
+    assert gains[1] < 0.0
+
+
+@cache
+def searched(k, spread, n_users=240, n_votes=25, n_items=8, prior=None):
+    """The result of a plain search among users of k tastes."""
+    data = votes(people(tastes(k, n_items), n_users, spread), n_votes, seed=k)
+    return find_communities(mixture_of(data, concentration_prior=prior))
+
+
+def variation(result, required=False, fixed=False):
+    return population.find_variation(result, required=required, fixed=fixed)
 
 
 def test_communities_of_people_alike_need_no_personal_taste():
-    grouping, _ = grouping_of(3, 0.0)
-    assert grouping.n_communities == 3
-    assert population.find_variation(grouping, required=False, fixed=False) is None
+    assert searched(3, 0.0).n_communities == 3
+    assert variation(searched(3, 0.0)) is None
 
 
 def test_directions_of_many_items_are_paid_for():
     """They were learned from the same votes: for nothing, they would outdo the communities."""
-    grouping, truth = grouping_of(4, 0.2, n_users=800, n_votes=10, n_items=60)
-    assert grouping.n_communities == 4
-    assert adjusted_rand(truth, grouping.labels) > 0.8
-    single = single_population(grouping)
-    _, gain = single.modes_of(grouping)
-    assert single.evidence + gain > grouping.objective + 50.0
-    assert single.evidence + gain - single.price < grouping.objective
-    assert population.find_variation(grouping, required=False, fixed=False) is None
-
-
-def test_a_spread_along_all_directions_costs_nothing():
-    """None was chosen among others."""
-    grouping, _ = grouping_of(1, 1.0)
-    single = single_population(grouping)
-    assert single.loading.shape[1] == 7
-    assert single.price == pytest.approx(0.0, abs=1.0)
+    result = searched(4, 0.2, n_users=400, n_votes=14, n_items=40)
+    assert result.n_communities == 4
+    assert adjusted_rand(np.arange(400) % 4, result.labels) > 0.8
+    single = fit_single(result)
+    _, gain = single.modes_of(result)
+    assert single.evidence + gain > result.objective + 50.0
+    assert single.evidence + gain - single.price < result.objective
+    assert variation(result) is None
 
 
 def test_personal_taste_is_not_mistaken_for_communities():
-    grouping, _ = grouping_of(1, 1.0)
-    assert grouping.n_communities > 1
-    varied = population.find_variation(grouping, required=False, fixed=False)
+    result = searched(1, 1.0)
+    assert result.n_communities > 1
+    varied = variation(result)
     assert varied.membership.shape == (240, 1)
-    assert varied.evidence > grouping.objective + 10.0
+    assert varied.evidence > result.objective + 10.0
+    # a spread along all directions costs nothing: none was chosen among others
+    single = fit_single(result)
+    assert single.loading.shape[1] == 7
+    assert single.price == pytest.approx(0.0, abs=1.0)
+    # a given number of communities stays
+    assert variation(result, True, True).membership is result.allocation.responsibilities
 
 
 @pytest.mark.parametrize("limit", [10_000, 5_000])
 def test_communities_of_people_who_vary_are_kept(limit, monkeypatch):
     """Also where only some users are looked at, and the others are placed."""
     monkeypatch.setattr(population, "CHOICE_ANSWERS", limit)
-    grouping, truth = grouping_of(2, 0.4, n_users=300, n_votes=30, seed=1)
-    assert grouping.n_communities > 2
-    varied = population.find_variation(grouping, required=False, fixed=False)
+    result = searched(2, 0.6, n_users=300, n_votes=30)
+    assert result.n_communities > 2
+    varied = variation(result)
     assert varied.membership.shape == (300, 2)
     np.testing.assert_allclose(varied.membership.sum(axis=1), 1.0)
-    assert adjusted_rand(truth, varied.membership.argmax(axis=1)) > 0.8
-
-
-def test_a_given_number_of_communities_stays():
-    grouping, _ = grouping_of(1, 1.0)
-    varied = population.find_variation(grouping, required=True, fixed=True)
-    assert varied.membership is grouping.allocation.responsibilities
+    assert adjusted_rand(np.arange(300) % 2, varied.membership.argmax(axis=1)) > 0.8
 
 
 def test_what_would_cost_too_much_is_not_considered(monkeypatch):
     monkeypatch.setattr(population, "MAX_COST", 10.0)
-    grouping, _ = grouping_of(1, 1.0)
-    assert population.find_variation(grouping, required=False, fixed=False) is None
+    assert variation(searched(1, 1.0)) is None
 
 
 def test_the_concentration_is_learned_where_it_is_likeliest():
-    found = [
-        grouping_of(3, 0.0, concentration_prior=prior)[0] for prior in [(1.0, 1.0), (400.0, 100.0)]
-    ]
-    vague, firm = (grouping.allocation for grouping in found)
+    vague, firm = (searched(3, 0.0, prior=p).allocation for p in [(1.0, 1.0), (400.0, 100.0)])
     assert vague.n_communities == firm.n_communities == 3
     assert 0.1 < vague.mixture.concentration < 1.0  # three communities among 240 users
     assert firm.mixture.concentration == pytest.approx(4.0, rel=0.1)
-    best = vague.objective
     for factor in (0.9, 1.1):
         other = replace(vague.mixture, concentration=factor * vague.mixture.concentration)
-        assert best > replace(vague, model=replace(vague.model, mixture=other)).objective
+        changed = replace(vague, model=replace(vague.model, mixture=other))
+        assert vague.objective > changed.objective
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_item_random_effects_are_measured_and_drawn(share):
+    rng, n_items = np.random.default_rng(1), 40
+    own = np.sqrt(share) * rng.standard_normal((200, n_items))
+    data = votes(tastes(1, n_items, 1.0) + own, 40, noise=np.sqrt(1.0 - 2.0 * share))
+    single = fit_single(find_communities(mixture_of(data), n_communities=1))
+    # what the widest directions take of it is no longer the items'
+    measured = population.item_effect_share(single)
+    assert 0.3 * share <= measured < share + 0.03
+    moved = population.with_item_effects(single, np.zeros(len(single.votes.count)), rng)
+    assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)

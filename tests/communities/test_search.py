@@ -6,60 +6,46 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from penchant.communities import (
-    Answers,
-    MixtureData,
-    bethe,
-    component,
-    find_communities,
-    search,
-    split_merge,
-)
+from penchant.communities import Answers, bethe, component, find_communities, search, split_merge
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import ItemHyper, Rows, factor_prior
-from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian, undirected
+from penchant.gp import Rows, factor_prior
+from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
+from penchant.kernels.relations import undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 from penchant.metrics import adjusted_rand
+from tests.communities.simulation import mixture_of, people, tastes, votes
 
 N_ITEMS = 12
 X = np.random.default_rng(7).standard_normal((N_ITEMS, 2))
 KERNEL = RBF((2.0, 3.0), 1.5) + Independent(0.2)
+TRUTH = np.arange(160) % 4
 
 
-def draw(n_tastes=4, n_users=160, n_votes=24, seed=0, scale=2.0):
-    """Votes of users of a few component, and who has which."""
-    rng = np.random.default_rng(seed)
-    utilities = scale * rng.standard_normal((n_tastes, N_ITEMS))
-    truth = np.arange(n_users) % n_tastes
-    user = np.repeat(np.arange(n_users), n_votes)
-    a = rng.integers(N_ITEMS, size=len(user))
-    b = (a + rng.integers(1, N_ITEMS, size=len(user))) % N_ITEMS
-    f = utilities[truth[user]]
-    rows = np.arange(len(user))
-    wins = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
-    return user, np.where(wins, a, b), np.where(wins, b, a), truth
+def draw(k=4, n_users=160, n_votes=24, scale=2.0, kernel=None, **options):
+    """A mixture of users of k tastes."""
+    data = votes(people(tastes(k, N_ITEMS, scale), n_users), n_votes)
+    return mixture_of(data, kernel or Independent(2.0), X=X, **options)
 
 
-def crowd_of(user, winner, loser, likelihood=None, kernel=None, **options):
-    data = Comparisons.from_pairs(
-        winner, loser, user=user, items=range(N_ITEMS), users=range(user.max() + 1)
-    )
-    hyper = ItemHyper(kernel or Independent(2.0), likelihood or Probit())
-    return MixtureData(Answers.of(data), Inputs(X, index=np.arange(N_ITEMS)), hyper, **options)
-
-
-def with_outcomes(crowd, likelihood):
-    """The crowd with ties and margins where the likelihood needs them."""
+def with_outcomes(mixture, likelihood):
+    """The mixture with ties and margins where the likelihood needs them."""
     rng = np.random.default_rng(1)
-    m = crowd.answers.n_answers
+    m = mixture.answers.n_answers
     outcomes = Outcomes()
     if likelihood.n_answers == 3:
         outcomes = Outcomes(tie=rng.random(m) < 0.2)
     if isinstance(likelihood, Gaussian):
         outcomes = Outcomes(margin=1.0 + rng.standard_normal(m))
-    hyper = crowd.hyper._replace(likelihood=likelihood)
-    return replace(crowd, answers=replace(crowd.answers, outcomes=outcomes), hyper=hyper)
+    hyper = mixture.hyper._replace(likelihood=likelihood)
+    return replace(mixture, answers=replace(mixture.answers, outcomes=outcomes), hyper=hyper)
+
+
+@pytest.fixture(scope="module")
+def four():
+    """A mixture of four tastes, and its communities."""
+    mixture = draw()
+    return mixture, find_communities(mixture)
 
 
 LIKELIHOODS = [
@@ -80,8 +66,7 @@ def exact(monkeypatch):
 
 
 def test_log_z_is_a_dense_laplace_approximation(exact):
-    user, winner, loser, _ = draw(n_users=8)
-    crowd = crowd_of(user, winner, loser, kernel=KERNEL)
+    crowd = draw(n_users=8, kernel=KERNEL)
     w = np.random.default_rng(0).random(crowd.answers.n_answers)
     taste = crowd.model(crowd.hyper.theta).fit(w)
     K = KERNEL(crowd.items)
@@ -109,8 +94,7 @@ def test_log_z_is_a_dense_laplace_approximation(exact):
 )
 def test_slopes_are_those_of_log_z(exact, monkeypatch, likelihood, kernel, max_rank, many, rtol):
     monkeypatch.setattr(component, "MANY_ITEMS", many)
-    user, winner, loser, _ = draw(n_users=8)
-    crowd = with_outcomes(crowd_of(user, winner, loser, kernel=kernel), likelihood)
+    crowd = with_outcomes(draw(n_users=8, kernel=kernel), likelihood)
     crowd = replace(crowd, max_rank=max_rank)
     w = np.random.default_rng(0).random((2, crowd.answers.n_answers))
 
@@ -134,8 +118,8 @@ def test_slopes_are_those_of_log_z(exact, monkeypatch, likelihood, kernel, max_r
 
 def test_fewer_answers_than_items(exact):
     """Then the algebra is among comparisons, and the slope is carried back to the items."""
-    answered = np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([5, 6, 7])
-    crowd = crowd_of(*answered, kernel=KERNEL)
+    data = Comparisons.from_pairs([0, 1, 2], [5, 6, 7], user=[0, 0, 1], items=range(N_ITEMS))
+    crowd = mixture_of(data, KERNEL, X=X)
     theta, w = crowd.hyper.theta, np.ones(3)
     model = crowd.model(theta)
     steps = 1e-4 * np.eye(len(theta))
@@ -147,9 +131,8 @@ def test_fewer_answers_than_items(exact):
     assert find_communities(crowd).n_communities == 1
 
 
-def test_sweeps_and_learning_never_lower_the_objective():
-    user, winner, loser, _ = draw()
-    crowd = crowd_of(user, winner, loser, kernel=KERNEL)
+def test_sweeps_and_learning_never_lower_the_objective(four):
+    crowd = draw(kernel=KERNEL)
     rng = np.random.default_rng(3)
     start = rng.dirichlet(np.ones(4), crowd.answers.n_users)
     allocation = component.allocate(crowd.model(crowd.hyper.theta), start)
@@ -161,29 +144,23 @@ def test_sweeps_and_learning_never_lower_the_objective():
     learned, _ = component.learn(allocation)
     assert learned.objective >= allocation.objective
     assert component.settle(allocation, 5, 0.0).objective >= allocation.objective
+    assert np.diff([step.objective for step in four[1].trace]).min() > -1e-6
 
 
-def test_the_search_climbs():
-    user, winner, loser, _ = draw()
-    trace = find_communities(crowd_of(user, winner, loser)).trace
-    assert np.diff([step.objective for step in trace]).min() > -1e-6
-
-
-def test_four_communities_are_found_and_predict():
-    user, winner, loser, truth = draw()
-    found = find_communities(crowd_of(user, winner, loser))
+def test_four_communities_are_found_and_predict(four):
+    crowd, found = four
     assert found.n_communities == 4
-    assert adjusted_rand(truth, found.labels) > 0.95
+    assert adjusted_rand(TRUTH, found.labels) > 0.95
     np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
-    sizes = found.membership.sum(axis=0)
-    assert (np.diff(sizes) <= 1e-9).all()
+    assert (np.diff(found.membership.sum(axis=0)) <= 1e-9).all()
+    again = find_communities(crowd)
+    np.testing.assert_array_equal(again.membership, found.membership)
+    assert again.trace == found.trace
 
 
 @pytest.mark.parametrize("k", [None, 4])
-def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch):
-    user, winner, loser, _ = draw()
-    crowd = crowd_of(user, winner, loser)
-    whole = find_communities(crowd, n_communities=k)
+def test_very_many_users_are_settled_by_what_some_of_them_showed(four, k, monkeypatch):
+    crowd, whole = four
     monkeypatch.setattr(search, "MANY_USERS", 100)
     found = find_communities(crowd, n_communities=k)
     assert found.report.steps[0] == "start among 100 users"
@@ -194,95 +171,91 @@ def test_very_many_users_are_settled_by_what_some_of_them_showed(k, monkeypatch)
 
 
 def test_shuffled_users_are_one_community():
-    user, winner, loser, _ = draw()
+    data = votes(people(tastes(4, N_ITEMS, 2.0), 160), 24)
+    winner, loser, user = (np.repeat(x, data.count) for x in (data.winner, data.loser, data.user))
     shuffled = np.random.default_rng(0).permutation(user)
-    assert find_communities(crowd_of(shuffled, winner, loser)).n_communities == 1
-
-
-def test_the_same_votes_give_the_same_bits():
-    user, winner, loser, _ = draw()
-    first, second = (find_communities(crowd_of(user, winner, loser)) for _ in range(2))
-    np.testing.assert_array_equal(first.membership, second.membership)
-    assert first.trace == second.trace
+    data = Comparisons.from_pairs(winner, loser, user=shuffled, items=range(N_ITEMS))
+    assert find_communities(mixture_of(data, Independent(2.0))).n_communities == 1
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
 def test_every_likelihood_runs(likelihood):
-    user, winner, loser, _ = draw(n_tastes=2, n_users=40, scale=3.0)
-    crowd = with_outcomes(crowd_of(user, winner, loser), likelihood)
-    found = find_communities(crowd)
+    found = find_communities(with_outcomes(draw(k=2, n_users=40, scale=3.0), likelihood))
     assert np.isfinite(found.objective)
     assert np.isfinite(found.membership).all()
     assert all(np.isfinite(posterior.mean).all() for posterior in found.posteriors)
 
 
 def test_relations_and_a_bounded_rank():
-    user, winner, loser, truth = draw(n_tastes=2)
     ring = np.roll(np.eye(N_ITEMS), 1, axis=1)
     items = Inputs(
         X,
         relations={"ring": undirected(ring + ring.T)},
         index=np.arange(N_ITEMS),
     )
-    crowd = crowd_of(user, winner, loser, kernel=RBF((2.0, 2.0)) + RegularizedLaplacian("ring"))
+    crowd = draw(k=2, kernel=RBF((2.0, 2.0)) + RegularizedLaplacian("ring"))
     found = find_communities(replace(crowd, items=items, max_rank=8))
-    assert adjusted_rand(truth, found.labels) > 0.9
+    assert adjusted_rand(TRUTH % 2, found.labels) > 0.9
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 6])
-def test_the_number_may_be_fixed(k):
-    user, winner, loser, truth = draw()
-    found = find_communities(crowd_of(user, winner, loser), n_communities=k)
+@pytest.mark.parametrize("k", [1, 2, 4, 6])
+def test_the_number_may_be_fixed(four, k):
+    found = find_communities(four[0], n_communities=k)
     assert found.n_communities == k
     assert found.membership.shape == (160, k)
     if k == 4:
-        assert adjusted_rand(truth, found.labels) > 0.95
+        assert adjusted_rand(TRUTH, found.labels) > 0.95
 
 
 @pytest.mark.parametrize("k", [0, 161])
-def test_a_number_that_cannot_be(k):
-    user, winner, loser, _ = draw()
+def test_a_number_that_cannot_be(four, k):
     with pytest.raises(DataError, match="n_communities"):
-        find_communities(crowd_of(user, winner, loser), n_communities=k)
+        find_communities(four[0], n_communities=k)
 
 
 def test_users_without_answers_belong_anywhere():
-    user, winner, loser, _ = draw(n_tastes=2, n_users=40)
-    crowd = crowd_of(2 * user, winner, loser)  # every second user is silent
-    found = find_communities(crowd)
+    data = votes(people(tastes(2, N_ITEMS, 2.0), 40), 24)
+    given = {"user": 2 * data.user, "users": range(80), "items": range(N_ITEMS)}
+    data = Comparisons.from_pairs(data.winner, data.loser, count=data.count, **given)
+    found = find_communities(mixture_of(data))
     sizes = found.membership[::2].sum(axis=0)
     np.testing.assert_allclose(found.membership[1], sizes / sizes.sum(), atol=1e-12)
-    assert len(found.membership) == crowd.answers.n_users
+    assert len(found.membership) == 80
 
 
-def test_newcomers_are_placed_by_their_answers():
-    user, winner, loser, truth = draw()
-    found = find_communities(crowd_of(user, winner, loser))
+def test_newcomers_are_placed_by_their_answers(four):
+    crowd, found = four
     sizes = found.allocation.sizes
-    again = search.place(found.posteriors, sizes, found.allocation.mixture.answers)
-    assert adjusted_rand(truth, again.argmax(axis=1)) > 0.95
+    again = search.place(found.posteriors, sizes, crowd.answers)
+    assert adjusted_rand(TRUTH, again.argmax(axis=1)) > 0.95
     silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
     placed = search.place(found.posteriors, sizes, Answers.of(silent))
     np.testing.assert_allclose(placed[0], sizes / sizes.sum())
 
 
-def test_a_start_is_taken_up():
-    user, winner, loser, truth = draw()
-    crowd = crowd_of(user, winner, loser)
-    found = find_communities(crowd, start=np.eye(4)[truth])
+def test_a_start_is_taken_up(four):
+    found = find_communities(four[0], start=np.eye(4)[TRUTH])
     assert found.trace[0].n_communities == 4
     assert found.n_communities == 4
 
 
 def test_one_community_is_the_preference_model_of_all_votes():
-    user, winner, loser, _ = draw(n_tastes=1)
-    crowd = crowd_of(user, winner, loser)
+    crowd = draw(k=1)
     together = component.single_component(crowd, crowd.hyper.theta)
-    counts = np.asarray(crowd.answers.counts.sum(axis=0)).ravel()
-    np.testing.assert_allclose(together.components[0].weights, counts)
+    np.testing.assert_allclose(together.components[0].weights, crowd.answers.count)
     # λ = 1: the partition of everybody together has probability Γ(U) / Γ(U + 1)
     users = crowd.answers.n_users
     assert together.objective == pytest.approx(together.components[0].log_z - np.log(users))
+
+
+def test_sites_of_a_component_lead_to_its_mode():
+    """Conditioned on them, the prior has the mode for its mean: a start that is the end."""
+    crowd = draw(k=1, n_users=4)
+    taste = component.single_component(crowd, crowd.hyper.theta).components[0]
+    sites = taste.sites
+    state = taste.prior.refresh(taste.weights * sites.tau, taste.weights * sites.nu)
+    np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
+    assert np.abs(state.mean).max() > 0.3
 
 
 VARIANCE = 1.7
@@ -356,13 +329,11 @@ def test_slopes_are_those_of_bethe_s_determinant():
     assert state.n_settled == pytest.approx(slope, rel=1e-3)
 
 
-def test_the_same_communities_are_found_among_many_items(monkeypatch):
-    user, winner, loser, truth = draw()
-    crowd = crowd_of(user, winner, loser)
-    dense = find_communities(crowd)
+def test_the_same_communities_are_found_among_many_items(four, monkeypatch):
+    crowd, dense = four
     monkeypatch.setattr(component, "MANY_ITEMS", 2)
     found = find_communities(crowd)
-    assert adjusted_rand(truth, found.labels) > 0.97
+    assert adjusted_rand(TRUTH, found.labels) > 0.97
     assert found.n_communities == dense.n_communities == 4
     utilities = [np.stack([p.mean for p in g.posteriors]) for g in (found, dense)]
     np.testing.assert_allclose(*utilities, atol=0.05)

@@ -31,6 +31,7 @@ WAYS = {
 
 def called(job):
     """(file, function) in the order of their first calls."""
+    job()  # imports are slow under a profiler
     seen = {}
 
     def look(frame, event, _):

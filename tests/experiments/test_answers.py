@@ -33,7 +33,7 @@ def test_raters_by_group():
     assert reliability["random clickers"].high < reliability["minority"].low
 
 
-def test_drift_foretells_better_than_shares_and_no_worse_than_ratings():
+def test_drift_predicts_better_than_shares_and_no_worse_than_ratings():
     rows = {row.model: row for row in simulated_rows(n_leagues=1, n_weeks=40)}
     ours = rows["PreferenceGP, drift"]
     assert ours.log_likelihood > rows["shares so far"].log_likelihood + 0.05
@@ -114,7 +114,7 @@ def test_intervals_of_choices_cover_where_those_of_pairs_do_not():
         assert choices["log_likelihood"] > pairs["log_likelihood"] - 0.02
 
 
-def test_knowing_how_battles_were_shown_foresees_more():
+def test_modelling_how_battles_were_shown_predicts_better():
     rows = effects_beside_none(n_draws=2)
     assert [(row["model"], row["order and length"]) for row in rows] == [
         ("PreferenceGP", "ignored"),

@@ -65,7 +65,7 @@ def test_items_with_links_meet_every_choice():
     assert told.before is told.probs[BOTH]
 
 
-def test_people_are_foreseen_by_every_covariance():
+def test_people_are_predicted_by_every_covariance():
     drawn = simulated_people("alike")(np.random.default_rng(0))
     contest = drawn.contest()
     assert list(contest.fits) == [DEFAULTS, INDEPENDENT, FREE]
@@ -123,7 +123,7 @@ def test_simulated_ratings_have_the_steps_of_the_real_ones(films):
 
 @pytest.mark.slow
 def test_a_trial_tells_of_pairs_that_differ(films):
-    """Ties are learned from, but what is foreseen are the same kinds of pairs."""
+    """Ties are learned from, but only pairs that differ are predicted."""
     *_, real, kept = film_trials(films)
     rows = [trial.row() for trial in (real, kept)]
     assert [row[:2] for row in rows] == [["MovieLens", "left out"], ["MovieLens", "kept"]]

@@ -9,7 +9,7 @@ from experiments.active import (
     CHOSEN,
     MADE_UP,
     Items,
-    Settled,
+    RefittingLearner,
     answers_to_match,
     better_than_chance,
     cora_queries,
@@ -171,15 +171,15 @@ def test_better_than_chance_counts_queries_in_error_area_and_both():
 
 def test_telling_each_answer_ends_where_fitting_them_all_does():
     (query,) = cora_queries(linked_papers(60), 1, n_papers=40)
-    settled = Settled(query.task.prior)
+    learner = RefittingLearner(query.task.prior)
     asked = []
 
     def remember(belief, first, second, answer):
         asked.append((first, second))
-        return settled(belief, first, second, answer)
+        return learner(belief, first, second, answer)
 
     _, told = explore(query.task, "variance_ratio", 6, np.random.default_rng(0), remember)
-    together = settled.fit(*np.array(asked).T)
+    together = learner.fit(*np.array(asked).T)
     np.testing.assert_allclose(told.mean, together.mean, atol=1e-6)
     assert len(set(asked)) == 6
     assert all(query.relevant[a] and not query.relevant[b] for a, b in asked)

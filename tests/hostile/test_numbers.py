@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtr
 
 import penchant as pc
 from penchant.errors import ConvergenceWarning, NumericalError
+from penchant.gp import Settings
 from penchant.kernels import RBF, Independent
 from penchant.likelihoods import Gaussian, Lapse, Probit
 
@@ -133,6 +134,13 @@ def test_comparisons_that_were_held_back_are_told(monkeypatch):
         )
     assert model.report_.skipped == 1
     assert not model.report_.converged
+
+
+def test_non_convergence_is_a_warning_with_advice(monkeypatch):
+    monkeypatch.setattr(Settings.__init__, "__defaults__", ("ep", 1e-12, 1))
+    data = pc.Comparisons.from_pairs([0, 1], [1, 2], items=range(3))
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 sweeps"):
+        pc.PreferenceGP(optimize=None).fit(None, data)
 
 
 @pytest.mark.parametrize("noise", [1.0, 1e-6, 1e-12, 1e-15])

@@ -316,20 +316,20 @@ def test_a_saved_model_predicts_and_resumes_alike(tmp_path):
 def test_an_interrupt_leaves_a_usable_model(monkeypatch):
     from penchant.communities import chains as community
 
-    sweep = community.sweep
+    sweep = community.sweep_chain
 
     def interrupted(mixture, plan, state):
         if state.sweep == 9:
             raise KeyboardInterrupt
         return sweep(mixture, plan, state)
 
-    monkeypatch.setattr(community, "sweep", interrupted)
+    monkeypatch.setattr(community, "sweep_chain", interrupted)
     model = CommunityGP(**{**QUICK, "n_chains": 3})
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(None, make_data())
     assert [chain.state.sweep for chain in model.chains_] == [9, 6, 6]
     assert model.predict_proba([("tea", "wine")], 0)[0] > 0.5
-    monkeypatch.setattr(community, "sweep", sweep)
+    monkeypatch.setattr(community, "sweep_chain", sweep)
     assert model.resume(3).report_.completed
 
 

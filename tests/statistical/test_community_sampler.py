@@ -13,8 +13,14 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities import Answers, ChainPlan, ChainState, MixtureData
-from penchant.communities.chains import start_chain, sweep
+from penchant.communities import (
+    Answers,
+    ChainPlan,
+    ChainState,
+    MixtureData,
+    start_chain,
+    sweep_chain,
+)
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import Independent, Inputs
 from penchant.likelihoods import Probit
@@ -115,7 +121,7 @@ def test_the_prior_is_left_as_it_is(sampler, record_property):
         study = draw_study(np.random.default_rng([1, number]))
         state = state_at(study, (1, number))
         for _ in range(n_sweeps):
-            state = sweep(study.mixture, plan_of(sampler, 0), state)
+            state = sweep_chain(study.mixture, plan_of(sampler, 0), state)
         after = statistics(study, state.assignment, state.utilities)
         change.append(after - statistics(study, study.assignment, study.utilities))
     change = np.array(change)
@@ -135,7 +141,7 @@ def test_the_truth_is_nowhere_special_among_the_draws(sampler, assert_uniform, a
         state = start_chain(study.mixture, plan, (2, number))
         pairs, numbers, tastes = [], [], []
         for t in range(n_warmup + n_draws * thin):
-            state = sweep(study.mixture, plan, state)
+            state = sweep_chain(study.mixture, plan, state)
             if t < n_warmup:
                 continue
             pairs.append(state.assignment[0] == state.assignment[1])

@@ -73,7 +73,14 @@ def test_models_are_not_changed_by_being_evaluated(table):
     assert not hasattr(QUICK["rank-rls"], "kernel_")
 
 
-def test_names_are_models_too(study, monkeypatch):
+def test_names_are_models_too(monkeypatch):
+    rng = np.random.default_rng(0)
+    taste = 3.0 * rng.standard_normal((4, 5))  # four people of different tastes
+    user, first = np.repeat(np.arange(4), 20), rng.integers(5, size=80)
+    second = (first + 1 + rng.integers(4, size=80)) % 5
+    won = taste[user, first] > taste[user, second]
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    few = pc.Comparisons.from_pairs(winner, loser, user=user)
     seen = []
     fit = Material.fit
 
@@ -82,7 +89,7 @@ def test_names_are_models_too(study, monkeypatch):
         return fit(self, model)
 
     monkeypatch.setattr(Material, "fit", spy)
-    table = pc.evaluate(["auto", "gp"], study.comparisons, folds=2)
+    table = pc.evaluate(["auto", "gp"], few, folds=2)
     assert [row.model for row in table] == [BASELINE, "multi-user", "gp"]
     own = {"progress": False, "random_state": 0}  # else what a fit has too
     assert pc.MultiUserGP(**own).get_params(deep=False) in seen

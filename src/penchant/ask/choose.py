@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.ask.belief import Belief, Joint, Part
-from penchant.ask.criteria import CRITERIA, Score, get
+from penchant.ask.criteria import CRITERIA, get
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -17,9 +17,7 @@ from penchant.numerics.threads import threads_for
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 MOST_ITEMS = 5_000
-"""More candidates than this make too many pairs: so many of them, drawn at random, are used."""
-SHORTLIST = 128
-"""Pairs scored at first for the next question of a batch; 4 times as many if that was too few."""
+"""Of more candidates, so many are drawn at random: their pairs fit in memory."""
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -42,20 +40,20 @@ def is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Rules:
-    """What may be asked.
+    """Which pairs may be asked.
 
     Parameters
     ----------
     items : sequence of names or indices, or None
         Only pairs of these; None for all items.
     avoid : sequence of pairs
-        Not these, unless nothing else is left. `ask` adds what was told last, so that nobody
-        is asked the same thing twice in a row.
+        Not these, unless nothing else is left. `model.ask` adds the pairs that were answered last:
+        nobody is asked the same twice in a row.
     exposure : int
-        Until every candidate was compared this often, each pair has at least one that was not.
+        Until every candidate was compared this often, each pair holds one that was not.
     random_share : float in [0, 1]
-        This share of the questions is drawn at random instead: data that nothing has selected,
-        fit to check predictions on.
+        This share of the questions is drawn at random instead: an unselected sample, on which
+        predictions can be checked.
 
     >>> Rules(items=["tea", "milk", "water"], exposure=2).random_share
     0.0
@@ -105,7 +103,7 @@ def all_pairs(n: int) -> IntArray:
 
 
 def exposures(data: Comparisons) -> FloatArray:
-    """(n_items,) in how many comparisons each item was.
+    """(n_items,) the number of comparisons of each item.
 
     >>> exposures(Comparisons.from_pairs([0, 0], [1, 2])).tolist()
     [2.0, 1.0, 1.0]
@@ -116,7 +114,7 @@ def exposures(data: Comparisons) -> FloatArray:
 
 
 class Pool:
-    """Candidate pairs during one `ask`: which are still open, and what the floor demands.
+    """Candidate pairs during one `ask`: which are still open, and the exposure floor.
 
     >>> pool = Pool(all_pairs(3), np.zeros(3))
     >>> pool.avoid(np.array([[1, 0]]))
@@ -139,7 +137,7 @@ class Pool:
             self.open = left
 
     def eligible(self) -> BoolArray:
-        """Open pairs, while the floor is not reached only those with an item below it."""
+        """The open pairs; while items are below the floor, only those with such an item."""
         short = self.exposed < self.floor
         if not short.any():
             return self.open
@@ -147,7 +145,7 @@ class Pool:
         return urgent if urgent.any() else self.open
 
     def take(self, row: int) -> IntArray:
-        """Hand out a pair and close it."""
+        """Close a pair, count its exposure, and return it."""
         self.open[row] = False
         pair: IntArray = self.pairs[row]
         self.exposed[pair] += 1.0
@@ -165,9 +163,8 @@ def ask(
 ) -> list[tuple[Any, Any]]:
     """The k pairs of items to compare next, by name.
 
-    belief: over all of `data.items`. data: what was compared so far. pending: pairs that are
-    being asked elsewhere; they count as expected answers, and are not asked again if others are
-    left.
+    belief: over all of `data.items`. data: the comparisons so far. pending: pairs that are being
+    asked elsewhere; they count as expected answers, and are not asked again if others are left.
 
     >>> import numpy as np
     >>> from penchant.ask import Joint
@@ -182,7 +179,7 @@ def ask(
     if (open_pairs[:, 0] == open_pairs[:, 1]).any():
         raise DataError("pending holds a pair of an item with itself: a question needs two items")
     items = rules.candidates(data, rng)
-    # the belief about the candidates, and about what the open questions will tell
+    # the belief over the candidates and over the items of open questions
     needed = np.union1d(items, open_pairs)
     part = belief if len(needed) == len(belief) else Part(belief, needed)
     position = np.full(data.n_items, -1)
@@ -206,12 +203,11 @@ def choose(
     rng: np.random.Generator,
     pending: IntArray | None = None,
 ) -> IntArray:
-    """(k, 2) pairs of the pool, picked one after another.
+    """(k, 2) pairs of the pool, chosen greedily.
 
-    After each pick the belief becomes what it is expected to be once that question is answered:
-    a second question about the same thing then scores as little as it will teach. pending: (m, 2)
-    pairs that are being asked elsewhere; they count as expected answers before the first pick and
-    are closed in the pool.
+    After each pick the belief becomes the expected one after its answer, so a second question about
+    the same thing scores low. pending: (m, 2) pairs that are being asked elsewhere; they count as
+    expected answers before the first pick and are closed in the pool.
 
     >>> import penchant as pc
     >>> from penchant.ask import Pool, all_pairs
@@ -233,56 +229,11 @@ def choose(
             "between 1 and that"
         )
     picked = np.empty((k, 2), dtype=np.intp)
-    lazy = _LazyScores(wanted.score, pool) if wanted.only_falls and k > 1 else None
     for row in range(k):
-        if random_share > 0.0 and rng.random() < random_share:
-            best = _best(CRITERIA["random"].score(belief, pool.pairs, rng), pool.eligible())
-        elif lazy is not None:
-            best = lazy.best(belief, rng)
-        else:
-            best = _best(wanted.score(belief, pool.pairs, rng), pool.eligible())
-        picked[row] = pool.take(best)
+        is_random = random_share > 0.0 and rng.random() < random_share
+        score = CRITERIA["random"].score if is_random else wanted.score
+        scores = np.where(pool.eligible(), score(belief, pool.pairs, rng), -np.inf)
+        picked[row] = pool.take(int(scores.argmax()))
         if isinstance(belief, Joint) and row + 1 < k:
             belief = belief.expecting(*picked[row])
     return picked
-
-
-def _best(scores: FloatArray, eligible: BoolArray) -> int:
-    return int(np.where(eligible, scores, -np.inf).argmax())
-
-
-class _LazyScores:
-    """Scores that only fall, by lazy greedy (Minoux 1978): few pairs are scored for a pick.
-
-    A score of an earlier belief is an upper bound, so a pair whose bound is below the best new
-    score cannot be the best. Only the shortlist, the pairs with the highest bounds, is scored.
-    """
-
-    def __init__(self, score: Score, pool: Pool) -> None:
-        self.score, self.pool = score, pool
-        self.bounds: FloatArray = np.full(len(pool.pairs), np.inf)
-        self.shortlist: IntArray = np.arange(len(pool.pairs))
-        self.rest = -np.inf
-
-    def best(self, belief: Belief, rng: np.random.Generator) -> int:
-        """The best eligible pair, first of equals."""
-        n_pairs = SHORTLIST
-        while True:
-            some, eligible = self.shortlist, self.pool.eligible()
-            self.bounds[some] = self.score(belief, self.pool.pairs[some], rng)
-            best = some[_best(self.bounds[some], eligible[some])]
-            if len(some) == len(self.bounds):
-                self._shorten(SHORTLIST)
-                return int(best)
-            if eligible[best] and self.bounds[best] > self.rest:
-                return int(best)
-            self._shorten(n_pairs)
-            n_pairs *= 4
-
-    def _shorten(self, n_pairs: int) -> None:
-        """Let the shortlist be the open pairs with the n highest bounds, and ties of the last."""
-        known = np.where(self.pool.open, self.bounds, -np.inf)
-        place = max(0, len(known) - n_pairs)
-        self.shortlist = np.flatnonzero(known >= np.partition(known, place)[place])
-        known[self.shortlist] = -np.inf
-        self.rest = float(known.max())

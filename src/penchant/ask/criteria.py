@@ -1,4 +1,4 @@
-"""What makes a question worth asking: one function of the belief for each criterion.
+"""Criteria: which question teaches most, one function of the belief for each.
 
 A criterion takes (belief, pairs (k, 2), rng) and returns scores (k,); the pair with the highest
 score is asked. Scores do not depend on which item of a pair stands first.
@@ -27,15 +27,12 @@ _WIDTHS = np.geomspace(0.3, 3.0, 8)
 _GRID = np.concatenate([np.linspace(0.0, 10.0, 1001), np.geomspace(10.05, 200.0, 400)])
 _PROBES = np.geomspace(1e-9, 200.0, 455)
 _NARROW = 0.3
-"""If the answer's entropy decays within this difference, the default grid is too coarse."""
+"""If the answer's entropy decays within this difference of utilities, the grid is rescaled."""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A score, and what a batch may assume of it.
-
-    reads_variances: a batch looks ahead at how they shrink. only_falls: no pair's score rises as
-    variances shrink, so that most pairs need not be scored again within a batch.
+    """A score, and whether it depends on variances: then a batch updates them after each pick.
 
     >>> CRITERIA["information_gain"].reads_variances, CRITERIA["random"].reads_variances
     (True, False)
@@ -43,14 +40,13 @@ class Criterion:
 
     score: Score
     reads_variances: bool
-    only_falls: bool = False
 
 
 CRITERIA: dict[str, Criterion] = {}
 """Every criterion by name."""
 
 
-def criterion(reads_variances: bool, *, only_falls: bool = False) -> Callable[[Score], Score]:
+def criterion(reads_variances: bool) -> Callable[[Score], Score]:
     """Decorator: register a score under its function's name; see `Criterion`.
 
     >>> @criterion(reads_variances=False)
@@ -61,7 +57,7 @@ def criterion(reads_variances: bool, *, only_falls: bool = False) -> Callable[[S
     """
 
     def register(score: Score) -> Score:
-        CRITERIA[score.__name__] = Criterion(score, reads_variances, only_falls)
+        CRITERIA[score.__name__] = Criterion(score, reads_variances)
         return score
 
     return register
@@ -96,9 +92,9 @@ def _in_blocks(
 def variance_ratio(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
     """Variance of the difference over its squared mean (000, section 5): close and uncertain.
 
-    Where means are equal, as before the first answer, the larger variance wins.
+    Where means are equal, as before the first answer, the larger variance scores higher.
     """
-    # of differences, since the level of all utilities is arbitrary
+    # variances of differences, since the overall level is not identified
     everything = np.arange(len(belief))
     spread = belief.difference(everything, np.zeros_like(everything)).var
     least = 1e-12 * max(float(spread.max()), 1e-300)
@@ -109,11 +105,11 @@ def variance_ratio(belief: Belief, pairs: IntArray, rng: np.random.Generator) ->
     return _in_blocks(belief, pairs, score)
 
 
-@criterion(reads_variances=True, only_falls=True)
+@criterion(reads_variances=True)
 def information_gain(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
     """Mutual information, in nats, between the answer and the utilities: H[E p] − E[H[p]].
 
-    An answer that is a coin toss for the respondent too teaches nothing: the second term.
+    The second term is the noise of the respondent: a coin toss for them teaches nothing.
     """
     likelihood = belief.likelihood
     expected_entropy = _expected_entropy(likelihood)
@@ -124,13 +120,13 @@ def information_gain(belief: Belief, pairs: IntArray, rng: np.random.Generator) 
     return _in_blocks(belief, pairs, score)
 
 
-@criterion(reads_variances=True, only_falls=True)
+@criterion(reads_variances=True)
 def expected_best(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
     """Expected utility of the better of the two: for finding the best item, not the order."""
     utility = belief.mean
 
     def score(mean: FloatArray, var: FloatArray, part: IntArray) -> FloatArray:
-        # E max(a, b) = E b + E (a − b)⁺; halves of both sides, so that swapping changes no bit
+        # E max(a, b) = E b + E (a − b)⁺, symmetrised: swapping the pair gives the same bits
         middle = 0.5 * (utility.take(part[:, 0]) + utility.take(part[:, 1]))
         size, sd = np.abs(mean), np.sqrt(var)
         z = np.minimum(size / np.maximum(sd, 1e-300), _CERTAIN)
@@ -151,7 +147,7 @@ def thompson(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> Float
 
 @criterion(reads_variances=False)
 def random(belief: Belief, pairs: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Uniformly random pairs: the baseline, and unselected data for checking predictions."""
+    """Uniformly random pairs: the baseline, and an unselected sample to check predictions on."""
     return rng.random(len(pairs))
 
 
@@ -167,10 +163,10 @@ def _entropy(likelihood: Likelihood, mean: FloatArray, var: FloatArray) -> Float
 def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """E[H] over N(mean, var) of the answer's entropy H(g), where g itself is known.
 
-    H is even in g. It is fitted once by a constant and Gaussian bumps at plus and minus its
-    peak, whose expectations are known: exp(−(g − p)²/2c) has √(c/(c + var)) exp(−(mean −
-    p)²/2(c + var)). The fit, and so every expectation, is within 1e-5 (probit) to 2e-4 nats.
-    Answers with hardly any noise have no bump that could be seen: then H is the constant.
+    H is even in g. It is approximated once by a constant and Gaussian bumps at plus and minus its
+    peak p, whose expectations are known: that of exp(−(g − p)²/2c) is
+    √(c/(c + var)) exp(−(mean − p)²/2(c + var)). The error is 1e-5 (probit) to 2e-4 nats. Nearly
+    noiseless answers have no visible bump: then H is the constant.
     """
     grid = _grid_of(likelihood)
     entropy = _entropy(likelihood, grid, np.zeros(len(grid)))
@@ -199,13 +195,13 @@ def _expected_entropy(likelihood: Likelihood) -> Callable[[FloatArray, FloatArra
 
 
 def _grid_of(likelihood: Likelihood) -> FloatArray:
-    """Grid of differences for the answer's entropy, on the scale on which the entropy decays."""
+    """Differences at which the entropy is tabulated, on the scale on which it decays."""
     entropy = _entropy(likelihood, _PROBES, np.zeros(len(_PROBES)))
     bump = np.abs(entropy - entropy[-1])
     reach = _PROBES[np.flatnonzero(bump > 1e-3 * bump.max(initial=0.0))[-1:]]
     if not reach.size or reach[0] > _NARROW:
         return _GRID
-    grid: FloatArray = _GRID * (reach[0] / 4.0)  # probit's fades at 4
+    grid: FloatArray = _GRID * (reach[0] / 4.0)  # probit's decays at 4
     return grid
 
 

@@ -1,4 +1,4 @@
-"""When to stop asking: rules that look at the belief, and say how far it is from enough."""
+"""Stop rules: whether the belief is certain enough to stop asking."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -55,9 +55,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class SmallGain:
-    """Stop when no answer is expected to tell more than so many nats about the utilities.
+    """Stop when no question is expected to give so many nats about the utilities.
 
-    The most informative question is a coin toss about which nothing is known: log 2 ≈ 0.69.
+    The most informative question gives log 2 ≈ 0.69 nats.
 
     >>> import penchant as pc
     >>> data = pc.datasets.simulate_pairs([0.0, 3.0], 60, random_state=0)
@@ -81,7 +81,7 @@ class SmallGain:
 
 @dataclass(frozen=True)
 class TopSettled:
-    """Stop when it is this probable that the k items on top now are the k best.
+    """Stop when the top k items are the k best with this probability.
 
     >>> import numpy as np
     >>> from penchant.likelihoods import Probit

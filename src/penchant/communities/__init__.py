@@ -10,6 +10,12 @@ from penchant.communities.chains import (
     Draw,
     Draws,
     Watch,
+    align,
+    diagnose,
+    effective_size,
+    potential_scale_reduction,
+    start_chain,
+    sweep_chain,
 )
 from penchant.communities.component import MixtureData, fit_community
 from penchant.communities.contrasts import (
@@ -23,8 +29,11 @@ from penchant.communities.contrasts import (
 from penchant.communities.data import (
     Answers,
     count_pairs,
+    draw_labels,
     log_likelihoods,
+    responsibilities,
     separate_pairs,
+    soft_counts,
     some_of,
 )
 from penchant.communities.mixture import (
@@ -32,6 +41,7 @@ from penchant.communities.mixture import (
     MixtureFitter,
     PersonalSettings,
     common_effects,
+    infer_beside_effects,
 )
 from penchant.communities.population import WITHIN, beside_effects, single_population
 from penchant.communities.search import SearchReport, Step, find_communities, log_predictive
@@ -46,7 +56,7 @@ from penchant.communities.sharded import (
     memberships,
     settle_parts,
 )
-from penchant.communities.verdict import Support, judge
+from penchant.communities.verdict import Support, halve_items, halve_votes, judge, redrawn
 
 __all__ = [
     "LEARNING_SWEEPS",
@@ -71,26 +81,39 @@ __all__ = [
     "Support",
     "Watch",
     "add_members",
+    "align",
     "answers_of_all",
     "attribute_slopes",
     "beside_effects",
     "choose_communities",
     "common_effects",
     "count_pairs",
+    "diagnose",
     "directions",
     "distinctiveness",
+    "draw_labels",
+    "effective_size",
     "feature_contrasts",
     "find_communities",
     "fit_community",
+    "halve_items",
+    "halve_votes",
+    "infer_beside_effects",
     "item_agreement",
     "judge",
     "keys_of",
     "log_likelihoods",
     "log_predictive",
     "memberships",
+    "potential_scale_reduction",
+    "redrawn",
+    "responsibilities",
     "separate_pairs",
     "settle_parts",
     "single_population",
+    "soft_counts",
     "some_of",
+    "start_chain",
+    "sweep_chain",
     "value_win_rates",
 ]

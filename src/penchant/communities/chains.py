@@ -389,7 +389,7 @@ def start_chain(
     return draw_utilities(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
-def sweep(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
+def sweep_chain(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
     """The state after one more sweep."""
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
@@ -608,7 +608,7 @@ def run_chain(
     thin = -(-n_kept // DRAWS_PER_CHAIN)
     try:
         for _ in range(n_sweeps):
-            state, draws = sweep(mixture, plan, chain.state), chain.draws
+            state, draws = sweep_chain(mixture, plan, chain.state), chain.draws
             if state.sweep > plan.n_warmup and state.sweep % thin == 0:
                 draws = (*draws, _draw_of(mixture, state))
             numbers = np.append(chain.n_communities, len(state.utilities))
