@@ -21,12 +21,12 @@ from penchant.communities import (
     SearchReport,
     Step,
     add_members,
-    answers_of_all,
+    answer_keys,
     choose_communities,
+    converge_parts,
     fit_community,
-    keys_of,
     memberships,
-    settle_parts,
+    pooled_answers,
 )
 from penchant.data import (
     BucketFiles,
@@ -284,11 +284,11 @@ def learn_communities(
     fitter: of the first users; personal taste is not looked for.
     """
     result = fitter.search()
-    answers, hyper = answers_of_all(data.everybody), result.hyper
+    answers, hyper = pooled_answers(data.everybody), result.hyper
     mixture = replace(result.allocation.mixture, answers=answers)
     sizes = result.membership.sum(axis=0)
     told = ComponentTables.by(result.posteriors, sizes, answers)
-    keys = keys_of(answers, data.n_items)
+    keys = answer_keys(answers, data.n_items)
     where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
     parts = replace(where.parts, kept=data.is_kept)
     task = told.table.tobytes() + told.log_weights.tobytes()
@@ -302,7 +302,7 @@ def learn_communities(
             )
             return members
 
-        settled = settle_parts(mixture.model(hyper.theta), told, data.n_users, ask)
+        settled = converge_parts(mixture.model(hyper.theta), told, data.n_users, ask)
     order = np.argsort(-settled.members.sizes, kind="stable")
     told = ComponentTables(settled.told.table[:, order], settled.told.log_weights[order])
     mixture = replace(fitter.mixture, answers=answers).precise()
