@@ -32,6 +32,7 @@ PARTS = (
     "reading",
     "online",
     "sweep",
+    "paths",
     "scale",
 )
 FILE = Path(__file__).parent.parent / "BENCHMARKS.md"

@@ -9,8 +9,16 @@ from scipy.special import logsumexp
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, UserHyper, UserProblem, solve
-from penchant.gp.choices import clique_edges
+from penchant.gp import (
+    ItemHyper,
+    ItemProblem,
+    Rows,
+    Settings,
+    UserHyper,
+    UserProblem,
+    clique_edges,
+    solve,
+)
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit
 

@@ -12,6 +12,7 @@ from penchant.gp import (
     Settings,
     SharedPrior,
     TimeGrid,
+    UserProblem,
     as_weights,
     factor_prior,
     factor_users,
@@ -19,8 +20,6 @@ from penchant.gp import (
     loop,
     rater_levels,
 )
-from penchant.gp.dynamic.prior import MOST_PERIODS
-from penchant.gp.users import problem as user_problem
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit, Raters
 
@@ -84,8 +83,8 @@ def test_one_step_is_enough_where_little_is_left_to_gain(share, is_near):
 
 def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatch):
     """Votes between them stay, all of them, under new positions."""
-    monkeypatch.setattr(user_problem, "LARGEST_LEARNED", 9)
-    monkeypatch.setattr(user_problem, "LEARNING_ITEMS", 4)
+    monkeypatch.setattr("penchant.gp.users.problem.LARGEST_LEARNED", 9)
+    monkeypatch.setattr("penchant.gp.users.problem.LEARNING_ITEMS", 4)
     ring = [(i, (i + 1) % 10) for i in range(10)]
     often = [(0, 3), (3, 7), (0, 9), (9, 7)] * 5
     winner, loser = np.array(ring + often).T
@@ -93,7 +92,7 @@ def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatc
         winner, loser, user=rng.integers(3, size=len(winner)), items=range(10), users=range(3)
     )
     items, users = (Inputs(index=np.arange(n)) for n in (10, 3))
-    problem = user_problem.UserProblem.of(items, users, Rows.by_user(data), Settings())
+    problem = UserProblem.of(items, users, Rows.by_user(data), Settings())
     few = problem.few_items()
     np.testing.assert_array_equal(few.items.index, [0, 3, 7, 9])
     kept = few.items.index
@@ -127,7 +126,11 @@ def test_what_was_worked_out_of_a_posterior_is_kept_only_where_it_still_holds(cl
     sides = [0, 0, 1] * 4, [1, 2, 2] * 4
     data = pc.Comparisons.from_pairs(*sides, user=np.repeat(range(4), 3), count=[9] * 12)
     data += pc.Comparisons.from_pairs(*sides[::-1], user=np.repeat(range(4, 8), 3), count=[9] * 12)
-    posterior = pc.PreferenceGP(clustered=clustered).fit(None, data).state_.learned.posterior
+    posterior = (
+        pc.PreferenceGP(Independent(1.0), clustered=clustered, optimize=None)
+        .fit(None, data)
+        .state_.learned.posterior
+    )
     assert (posterior.widening is None) is not clustered
     assert posterior.half is not None
     assert (as_weights(posterior).half is None) is clustered
@@ -144,7 +147,7 @@ def test_the_first_edge_of_a_choice_is_part_of_it():
 
 def test_periods_cover_the_whole_span():
     calendar = TimeGrid.of(np.array([0.0, 1.0, 3000.0]), None)
-    assert calendar.length == pytest.approx(3000.0 / MOST_PERIODS)
+    assert calendar.length == pytest.approx(3000.0 / 300)
 
 
 def test_how_much_raters_differ_is_learned(rng):

@@ -1,5 +1,7 @@
 """The loop against slow, independent references."""
 
+from dataclasses import replace
+
 import choix
 import numpy as np
 import pytest
@@ -7,9 +9,19 @@ from scipy.special import log_ndtr, ndtr
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, factor_prior, solve
+from penchant.gp import (
+    ItemHyper,
+    ItemProblem,
+    Rows,
+    Settings,
+    factor_prior,
+    gradient,
+    infer,
+    solve,
+)
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
+from penchant.numerics import threads
 
 TIGHT = Settings(tolerance=1e-10)
 PROBIT = Probit()
@@ -228,3 +240,116 @@ def test_prediction_of_an_edge_follows_the_probit_formula(make_comparisons):
     np.testing.assert_allclose(
         posterior.prob(np.array([0]), np.array([3])), ndtr(m / np.sqrt(1 + v))
     )
+
+
+# Where inference stops: at the fixed point, to the promised tolerance, in few sweeps
+
+KERNEL = RBF(1.0, 2.0) + Independent(0.1)
+
+
+@pytest.fixture
+def pose(rng, make_comparisons):
+    """Problems of a size; only with few comparisons an item do frozen steps pay."""
+
+    def pose(n_items, n_pairs):
+        items = Inputs(rng.standard_normal((n_items, 2)), index=np.arange(n_items))
+        return ItemProblem(items, Rows.pooled(make_comparisons(n_items, n_pairs)), Settings())
+
+    return pose
+
+
+def inference(problem, likelihood, **settings):
+    problem = replace(problem, settings=replace(problem.settings, **settings))
+    return solve(problem, ItemHyper(KERNEL, likelihood)).inference
+
+
+@pytest.mark.parametrize("size", [(12, 40), (80, 150)], ids=["plain", "frozen"])
+@pytest.mark.parametrize(
+    ("likelihood", "rule"),
+    [
+        *[(x, rule) for x in (Probit(), Logit()) for rule in ("ep", "laplace", "variational")],
+        (Ties(0.4), "ep"),
+        (Lapse(Probit(), rate=0.05), "ep"),
+    ],
+    ids=str,
+)
+def test_default_settings_stop_within_a_millionth_of_the_fixed_point(likelihood, rule, size, pose):
+    """A refit and an update must agree to 1e-6, so neither may stop further than that away."""
+    for _ in range(3):
+        problem = pose(*size)
+        found = inference(problem, likelihood, rule=rule)
+        limit = inference(problem, likelihood, rule=rule, tolerance=1e-12, max_sweeps=2_000)
+        np.testing.assert_allclose(found.state.mean, limit.state.mean, rtol=0, atol=5e-7)
+        assert found.report.converged
+
+
+def test_frozen_steps_spare_sweeps(pose):
+    plain = frozen = 0
+    for _ in range(3):
+        problem = pose(80, 150)
+        solution = solve(problem, ItemHyper(KERNEL, Probit()))
+        edges, refresh = problem.edges, solution.prior.refresh
+        by_engine = infer(refresh, Probit(), edges.outcomes, edges.count, problem.settings)
+        np.testing.assert_allclose(
+            by_engine.state.mean, solution.inference.state.mean, rtol=0, atol=1e-6
+        )
+        plain += by_engine.report.n_sweeps
+        frozen += solution.inference.report.n_sweeps
+    assert frozen < 0.75 * plain
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_a_run_that_is_cut_short_says_so(most, pose):
+    report = inference(pose(80, 150), Probit(), max_sweeps=most).report
+    assert not report.converged
+    assert report.tolerance == Settings().tolerance
+    assert report.n_sweeps == most
+
+
+# Independent items are conditioned without a factor, with the numbers of the general algebra
+
+ALONE, GENERAL = Independent(0.7), 1.0 * Independent(0.7)
+
+
+@pytest.fixture
+def edges():
+    rng = np.random.default_rng(0)
+    a = rng.integers(12, size=90)
+    b = (a + 1 + rng.integers(11, size=90)) % 12
+    return Rows.pooled(Comparisons.from_pairs(a, b, items=range(12)))
+
+
+def test_sites_meet_the_same_gaussian(edges):
+    items, rng = Inputs(index=np.arange(12)), np.random.default_rng(1)
+    weight, shift = rng.random(len(edges)), rng.standard_normal(len(edges))
+    quick, general = (
+        factor_prior(kernel, items, edges).refresh(weight, shift) for kernel in (ALONE, GENERAL)
+    )
+    assert quick.prior.variance == 0.7
+    assert general.prior.variance is None
+    for name in ("mean", "var", "log_det", "quadratic"):
+        np.testing.assert_allclose(getattr(quick, name), getattr(general, name), rtol=1e-10)
+    pull = rng.standard_normal(len(edges))
+    np.testing.assert_allclose(
+        quick.covariance_times(pull), general.covariance_times(pull), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace"])
+def test_evidence_has_the_same_slope(edges, rule):
+    problem = ItemProblem(Inputs(index=np.arange(12)), edges, Settings(rule))
+    quick, general = (solve(problem, ItemHyper(k, Probit())) for k in (ALONE, GENERAL))
+    assert quick.log_evidence == pytest.approx(general.log_evidence, abs=1e-9)
+    slopes = gradient(problem, quick), gradient(problem, general)[-1:]
+    np.testing.assert_allclose(*slopes, rtol=1e-7)
+
+
+def test_blocks_cover_every_row_once_in_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("penchant.numerics.threads.n_cores", lambda: 3)
+    seen = np.zeros(1_003, dtype=int)
+
+    def count(rows):
+        seen[rows] += 1
+
+    threads.for_row_blocks(count, len(seen), 10)
+    assert (seen == 1).all()

@@ -55,12 +55,12 @@ def covered(make, seeds, **how):
 
 @pytest.mark.parametrize("make", [study, rankings])
 def test_intervals_of_pooled_answers_cover(make):
-    """40 studies: a standard error of a point and a half."""
-    assert 0.92 - 0.02 < covered(make, range(40)) < 0.97 + 0.02
+    """12 studies: a standard error of three points."""
+    assert 0.89 < covered(make, range(12)) < 0.99
 
 
 def test_taken_for_independent_they_do_not():
-    assert covered(rankings, range(15), clustered=False) < 0.75
+    assert covered(rankings, range(5), clustered=False) < 0.75
 
 
 def test_the_covariance_is_the_sandwich_with_the_prior_in_it():

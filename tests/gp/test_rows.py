@@ -6,7 +6,7 @@ from penchant.data import Comparisons
 from penchant.gp import Differences, ItemHyper, ItemProblem, Rows, Settings, solve
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit
-from penchant.numerics.linalg import multiply_symmetric
+from penchant.numerics import linalg
 
 
 @pytest.fixture
@@ -39,8 +39,10 @@ def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
     A, L = dense_operator(design), design.laplacian(w)
     assert isinstance(L, np.ndarray) == is_dense
     rows = rng.standard_normal((n_points, 3))
-    np.testing.assert_allclose(multiply_symmetric(L, rows), A.T @ np.diag(w) @ A @ rows, atol=1e-13)
-    assert multiply_symmetric(L, rows).flags.c_contiguous
+    np.testing.assert_allclose(
+        linalg.multiply_symmetric(L, rows), A.T @ np.diag(w) @ A @ rows, atol=1e-13
+    )
+    assert linalg.multiply_symmetric(L, rows).flags.c_contiguous
 
 
 @pytest.mark.parametrize("n_points", [6, 600])  # few points: one dense product; many: gathers

@@ -250,9 +250,9 @@ def test_memory_does_not_grow_with_the_stream():
         used.append(tracemalloc.get_traced_memory()[0])
 
     tracemalloc.start()
-    learn_stream(PreferencePerceptron(), stream(1200), LabelUser(), checkpoint=look, every=200)
+    learn_stream(PreferencePerceptron(), stream(899), LabelUser(), checkpoint=look, every=300)
     tracemalloc.stop()
-    # A stored round would be 200 bytes of numbers and as much again around them: 400,000.
+    # A stored round would be 200 bytes of numbers and as much again around them: 240,000.
     assert used[-1] < used[0] + 50_000
 
 

@@ -139,17 +139,6 @@ def test_communities_stand_in_the_same_order_in_every_panel(sharey):
         assert ax.yaxis_inverted()
 
 
-def test_communities_are_drawn_from_their_average_item():
-    high, low = (
-        RankedItem(1, "a", 9.0, 8.0, 10.0, 1, 1, 1),
-        RankedItem(2, "b", 5.0, 4.0, 6.0, 0, 2, 2),
-    )
-    ranking = Ranking((high, low), 0.95)
-    (ax,) = plots.plot_community_utilities([SimpleNamespace(ranking=ranking, share=1.0)])
-    assert ax.collections[1].get_offsets()[:, 0].tolist() == [2.0, -2.0]
-    assert ax.collections[0].get_segments()[0][:, 0].tolist() == [1.0, 3.0]
-
-
 def test_plots_load_on_demand():
     assert all(callable(getattr(pc.plots, name)) for name in pc.plots.__all__)
     with pytest.raises(AttributeError, match="plot_pie"):

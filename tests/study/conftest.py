@@ -20,7 +20,7 @@ if HAS_EXTRA:
     from fastapi.testclient import TestClient
 
     from penchant.study import Config, Database, Folder, NewItem, Worker, create_app
-    from penchant.study.store import studies
+    from penchant.study.store import learning, participants, studies
 
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
@@ -81,17 +81,70 @@ def database(new_address):
     it.close()
 
 
+class Voting:
+    """A small study in a database, at a time that stands still."""
+
+    def __init__(self, database, items=NAMES, **settings):
+        self.database, self.name, self.now = database, "drinks", 2000.0
+        config = Config.from_json({"question": "Which would you rather drink?"} | settings)
+        new = [item if isinstance(item, NewItem) else NewItem(item) for item in items]
+        self.write(studies.create, config, new, 1000.0)
+
+    def read(self, job, *args):
+        return self.database.read(job, self.name, *args)
+
+    def write(self, job, *args, **options):
+        return self.database.write(job, self.name, *args, **options)
+
+    def join(self):
+        return self.write(participants.join, self.now)
+
+    def turn(self, person, n=1):
+        return self.write(participants.turn, person, n, self.now)
+
+    def answer(self, person, question, order):
+        return self.write(participants.answer, person, question.id, order, 900, self.now)
+
+    def answer_by(self, person, n, worth, tie_every=0, tie_below=0.0):
+        """Answer n questions, the item of the highest worth first; some as ties."""
+        for k in range(n):
+            for question in self.turn(person).questions:
+                worths = [worth(item) for item in question.shown]
+                order = [[at] for at in sorted(range(len(worths)), key=lambda at: -worths[at])]
+                tie = tie_every and k % tie_every == 1
+                if question.form == "pair" and (tie or abs(worths[0] - worths[1]) < tie_below):
+                    order = [[0, 1]]
+                elif question.form == "best":
+                    order = [order[0], [at for (at,) in order[1:]]]
+                self.answer(person, question, order)
+
+    def undo(self, person):
+        self.write(participants.undo, person, self.turn(person).undo, self.now)
+
+    def worker(self):
+        return Worker(self.database, self.name, lambda: self.now)
+
+    def saved(self, worker):
+        """The summary after one more step."""
+        worker.snapshot_due = 0.0
+        worker.step()
+        return self.read(learning.last_summary)
+
+
+@pytest.fixture(scope="session")
+def voting_in():
+    return Voting
+
+
+@pytest.fixture
+def voting(database):
+    return lambda **settings: Voting(database, **settings)
+
+
 @pytest.fixture
 def make_study():
     """Makes a small study in a database and returns its name."""
-
-    def make(database, name="drinks", items=NAMES, **settings):
-        config = Config.from_json({"question": "Which would you rather drink?"} | settings)
-        new = [NewItem(item) for item in items]
-        database.write(studies.create, name, config, new, 1000.0)
-        return name
-
-    return make
+    return lambda database, **settings: Voting(database, **settings).name
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 import json
 import socket
+import threading
 
 import pytest
+import uvicorn
 from click.testing import CliRunner
 
 import penchant as pc
@@ -12,17 +14,19 @@ from penchant.study import (
     Client,
     Config,
     Folder,
+    NewItem,
     RobotTaste,
     Supervisor,
     command,
     listen,
     read_items,
     replayed,
-    running,
+    server_config,
 )
 from penchant.study.store import studies
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+DRINKS = ("tea", "milk", "water", "juice")
 QUESTION = ["--question", "Which would you rather drink?"]
 
 
@@ -219,35 +223,57 @@ def test_choices_and_rankings_travel_whole(tmp_path, folder):
     assert len(model.comparisons_.rankings) == 2
 
 
-def test_robots_on_a_copy_and_a_client_beside_them(folder, tmp_path):
+def test_robots_answer_a_copy(folder, tmp_path):
     told = call("simulate", folder, "--people", 3, "--answers", 4, "--keep", tmp_path / "kept")
     assert "failed requests: 0" in told.output
     assert "the study itself is not touched" in told.output
     untouched = json.loads(call("status", folder, "--json").stdout)
     assert untouched["counts"]["answers"] == 0
-    key = call("invite", tmp_path / "kept", "--owner").stdout.strip().split("key=")[1]
-    with running(tmp_path / "kept") as address, Client(f"{address}/s/my-drinks", key) as client:
-        assert client.overview()["counts"]["answers"] >= 9
-        assert [row["rank"] for row in client.ranking()] == [1, 2, 3, 4]
-        new = client.add_items({"name": "cola", "features": {"sweet": 9.0}})
-        client.retire(new[0])
-        client.change(apart=0.1)
-        client.set_state("paused")
-        assert client.overview()["state"] == "paused"
-        assert client.overview()["config"]["apart"] == 0.1
-        assert len(client.invite(2)) == 2
-        person = client.participants()[0]["id"]
-        assert client.erase(person) >= 4
-        (tmp_path / "p.png").write_bytes(PNG)
-        with pytest.raises(pc.DataError, match="features"):
-            client.upload_item("picture", "image", tmp_path / "p.png")
-        client.export(tmp_path / "v.parquet")
-        assert pc.read_comparisons(str(tmp_path / "v.parquet")).n_items == 4
-        client.backup(tmp_path / "b.zip")
-        assert set(client.plan()) == {"stop", "left", "plan"}
-        (tmp_path / "bad.csv").write_text("winner,loser\nx,y\n")
-        with pytest.raises(pc.DataError, match="no item of the study"):
-            client.import_votes(tmp_path / "bad.csv")
+    kept = json.loads(call("status", tmp_path / "kept", "--json").stdout)
+    assert kept["counts"]["answers"] >= 9
+    assert [row["rank"] for row in kept["ranking"]] == [1, 2, 3, 4]
+
+
+@pytest.fixture
+def client(serve):
+    """The owner's client of a study that answers over HTTP."""
+    served = serve(items=[NewItem(name, features={"sweet": len(name)}) for name in DRINKS])
+    for _ in range(2):
+        served.participant().answer(4)
+    served.step()
+    server = uvicorn.Server(server_config(served.app, ""))
+    with listen("127.0.0.1", 0) as sock:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+        thread.start()
+        address = f"http://127.0.0.1:{sock.getsockname()[1]}/s/drinks"
+        with Client(address, served.key) as client:
+            yield client
+        server.should_exit = True
+        thread.join()
+
+
+def test_an_owner_has_a_client(client, tmp_path):
+    assert client.overview()["counts"]["answers"] == 8
+    assert [row["rank"] for row in client.ranking()] == [1, 2, 3, 4]
+    new = client.add_items({"name": "cola", "features": {"sweet": 9.0}})
+    client.retire(new[0])
+    client.change(apart=0.1)
+    client.set_state("paused")
+    assert client.overview()["state"] == "paused"
+    assert client.overview()["config"]["apart"] == 0.1
+    assert len(client.invite(2)) == 2
+    person = client.participants()[0]["id"]
+    assert client.erase(person) == 4
+    (tmp_path / "p.png").write_bytes(PNG)
+    with pytest.raises(pc.DataError, match="features"):
+        client.upload_item("picture", "image", tmp_path / "p.png")
+    client.export(tmp_path / "v.parquet")
+    assert pc.read_comparisons(str(tmp_path / "v.parquet")).n_items == 4
+    client.backup(tmp_path / "b.zip")
+    assert set(client.plan()) == {"stop", "left", "plan"}
+    (tmp_path / "bad.csv").write_text("winner,loser\nx,y\n")
+    with pytest.raises(pc.DataError, match="no item of the study"):
+        client.import_votes(tmp_path / "bad.csv")
     for wrong in ("http://x/nothing", "http://x/s/drinks"):
         with pytest.raises(pc.DataError):
             Client(wrong)

@@ -64,7 +64,7 @@ def _with_rankings(data: Comparisons, more: Comparisons, user: Any) -> Compariso
     merged = merge_rankings(
         places, users, data.items, count=np.array(count, dtype=np.intp), tied=tied
     )
-    answers = Comparisons.from_orders(merged)
+    answers = Comparisons.from_table(*merged)
     single = more.single_pairs()
     return as_answers(data, single, user) + answers if len(single) else answers
 

@@ -159,7 +159,7 @@ def _fail(ctx: click.Context, message: str, code: int) -> None:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show warnings as one line for a reader who did not write the code."""
+    """Show a warning as one line, without the place in the code."""
 
     def show(
         message: Warning | str,

@@ -122,7 +122,7 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 
 def _agreement(utilities: Any, truth: Any) -> float:
-    """Kendall's tau between what was learned and what is true, mean over people."""
+    """Kendall's tau between learned and true utilities, mean over people."""
     pairs = zip(utilities, truth.utilities[truth.tastes], strict=True)
     return float(np.mean([pc.metrics.kendall_tau(found, true) for found, true in pairs]))
 

@@ -1,4 +1,4 @@
-"""`penchant predict` and `penchant ask`: what a model says of pairs, and which to compare next."""
+"""`penchant predict` and `penchant ask`: probabilities of pairs, and which to compare next."""
 
 from dataclasses import replace
 from typing import Any
@@ -170,7 +170,7 @@ def _new_items(fitted: FittedModel, path: str) -> Encoded:
 def _utilities(
     fitted: FittedModel, new: Encoded, user: Any | None, at: Any
 ) -> list[dict[str, Any]]:
-    """What new items are worth to one person, or to everybody."""
+    """Utilities of new items, of one person or of people at large."""
     how = {"users": user, "return_std": True, **as_of(fitted, at)}
     utility, sd = fitted.model.predict(new.values, **how)
     return [
@@ -182,7 +182,7 @@ def _utilities(
 def _probabilities(
     fitted: FittedModel, questions: list[tuple[Any, Any, Any]], new: Encoded | None, at: Any
 ) -> list[list[float]]:
-    """Probability of win, tie and loss for every question; named users and the population apart."""
+    """(win, tie, loss) of every question; questions with and without a user are predicted apart."""
     pairs: list[tuple[Any, Any]] = [(first, second) for first, second, _ in questions]
     X = None
     if new is not None and fitted.X is not None:

@@ -354,7 +354,7 @@ def check_usable(name: str, material: Material) -> None:
 
 
 def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
-    """The user of that name; users: those whom the model tells apart."""
+    """The user of that name; users: all users of the model."""
     if name is None:
         return None
     if not users:

@@ -110,17 +110,17 @@ def choose_communities(
 
 
 class ConvergedMixture(NamedTuple):
-    """The state that sweeps ended in; told: the tables that memberships follow from."""
+    """The state that sweeps ended in; tables: that memberships follow from."""
 
     members: Members
-    told: ComponentTables
+    tables: ComponentTables
     objective: float
     n_sweeps: int
 
 
 def converge_parts(
     model: ComponentModel,
-    told: ComponentTables,
+    tables: ComponentTables,
     n_users: int,
     ask: Callable[[ComponentTables], Members],
 ) -> ConvergedMixture:
@@ -128,19 +128,19 @@ def converge_parts(
 
     model: over the distinct answers of all; ask: gives tables to all parts and adds up the sums.
     """
-    starts: list[ComponentPosterior | None] = [None] * len(told.log_weights)
-    best = ConvergedMixture(Members(np.zeros((0, 0)), np.zeros(0), 0.0), told, -np.inf, 0)
+    starts: list[ComponentPosterior | None] = [None] * len(tables.log_weights)
+    best = ConvergedMixture(Members(np.zeros((0, 0)), np.zeros(0), 0.0), tables, -np.inf, 0)
     for sweep in range(CONVERGE_SWEEPS):
-        members = ask(told)
+        members = ask(tables)
         fitted = [model.refit(*each) for each in zip(members.counts, starts, strict=True)]
         value = membership_value(members.sizes, members.entropy)
         objective = mixture_objective(model, fitted, n_users, value)
         gain = objective - best.objective
         if gain > 0.0:
-            best = ConvergedMixture(members, told, objective, sweep + 1)
+            best = ConvergedMixture(members, tables, objective, sweep + 1)
         if gain < CONVERGE_TOLERANCE or len(fitted) == 1:
             break
         table = np.column_stack([model.slope(each) for each in fitted])
-        told = ComponentTables(table, psi(np.maximum(members.sizes, SMALLEST)))
+        tables = ComponentTables(table, psi(np.maximum(members.sizes, SMALLEST)))
         starts = list(fitted)
     return best

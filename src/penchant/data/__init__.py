@@ -19,11 +19,15 @@ from penchant.data.build import NameCodes as NameCodes
 from penchant.data.build import build as build
 from penchant.data.build import read_times as read_times
 from penchant.data.build import settle as settle
-from penchant.data.checks import check_all_ties, check_connected, check_never_compared
 from penchant.data.choices import ChoiceStages as ChoiceStages
 from penchant.data.choices import Rankings as Rankings
 from penchant.data.choices import merge_rankings as merge_rankings
-from penchant.data.comparisons import Comparisons
+from penchant.data.comparisons import (
+    Comparisons,
+    check_all_ties,
+    check_connected,
+    check_never_compared,
+)
 from penchant.data.comparisons import components as components
 from penchant.data.names import Encoder as Encoder
 from penchant.data.names import Lookup as Lookup

@@ -44,8 +44,12 @@ class BrokenRow(NamedTuple):
 class CodedRows:
     """Rows whose names are codes already, not yet checked.
 
-    A code is MISSING for an absent name, and at least `n_items` (`n_users`) for a name outside
-    the universe. `tie` is 1, 2 (both bad), 0 or -1 (unreadable); numbers are NaN if unreadable.
+    A code is MISSING for an absent name, and at least `n_known` for a name outside the universe.
+    tie : 1, 0, BOTH_BAD, or −1 where it is unreadable; unreadable numbers are NaN.
+    value_at : the cell of a role and row as the caller wrote it. first_row : how the caller
+    numbers the first row. labels : role → column name. advice : role → what its cells must be.
+    source : the file's name. broken : rows that could not be parsed; the columns lack them.
+    in_order : returns the same rows unmerged, in the order of the file.
     """
 
     winner: Codes
@@ -54,26 +58,25 @@ class CodedRows:
     tie: NDArray[np.int8]
     count: FloatArray
     margin: FloatArray | None
-    items: Names
-    users: Names
-    n_items: int
-    n_users: int
+    items: "NameCodes"
+    users: "NameCodes"
     value_at: Callable[[str, int], object]
     first: NDArray[np.int8] | None = None  # +1 the winner was shown first, −1 the loser, 0 unknown
     time: FloatArray | None = None  # days
     covariates: FloatArray | None = None
-    labels: dict[str, str] = field(default_factory=dict)  # role → what the caller calls the column
+    covariate_names: tuple[str, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
     first_row: int = 0
-    source: str = ""  # the file's name
-    broken: tuple[BrokenRow, ...] = ()  # not among the columns above
-    advice: Mapping[str, str] = field(default_factory=dict)  # role → what its cells must be
-    in_order: "Callable[[], CodedRows] | None" = None  # the same, none merged, as the file has them
+    source: str = ""
+    broken: tuple[BrokenRow, ...] = ()
+    advice: Mapping[str, str] = field(default_factory=dict)
+    in_order: "Callable[[], CodedRows] | None" = None
 
     def label(self, role: str) -> str:
         return repr(self.labels.get(role, role))
 
     def number(self, row: int) -> int:
-        """How the caller counts a row: broken ones count there, too."""
+        """The number of a row as the caller counts: broken rows count too."""
         number = row + self.first_row
         for broken in self.broken:
             number += broken.number <= number
@@ -81,7 +84,7 @@ class CodedRows:
 
 
 class NameCodes(NamedTuple):
-    """Final codes of the names that were found, and the names behind the codes.
+    """The final code of each name that was found, and all names by code.
 
     The first `n_known` names are the universe; a code beyond them is a name outside it.
     """
@@ -98,8 +101,7 @@ def code_columns(
     users: Iterable[Any] | None,
     covariates: Any = None,
 ) -> CodedRows:
-    """Turn the columns (winner, loser and any of user, tie, count, margin, first, time) into
-    codes."""
+    """Encode columns: winner, loser and any of user, tie, count, margin, first and time."""
     given = {
         role: as_column(values, role) for role, values in columns.items() if values is not None
     }
@@ -116,6 +118,7 @@ def code_columns(
         (user,), user_book = _encode(given, ("user",), users, "users")
     elif users is not None:
         raise DataError("users names the users, but no user column says who made each comparison")
+    numbers, covariate_names = _read_covariates(covariates, n_rows)
     return CodedRows(
         winner=winner,
         loser=loser,
@@ -125,11 +128,10 @@ def code_columns(
         margin=read_numbers(given["margin"]) if "margin" in given else None,
         first=_read_first(given["first"]) if "first" in given else None,
         time=read_times(given["time"]) if "time" in given else None,
-        covariates=None if covariates is None else as_covariates(covariates, n_rows),
-        items=item_book.names,
-        users=user_book.names,
-        n_items=item_book.n_known,
-        n_users=user_book.n_known,
+        covariates=numbers,
+        covariate_names=covariate_names,
+        items=item_book,
+        users=user_book,
         value_at=lambda role, row: python_scalar(given[role][row]),
     )
 
@@ -227,22 +229,25 @@ def _read_time(value: Any) -> float:
     return _read_number(value)
 
 
-def as_covariates(covariates: Any, n_rows: int) -> FloatArray:
-    """Return covariates as (m, q): odd in the pair, the winner's minus the loser's."""
-    columns = list(covariates.values()) if isinstance(covariates, Mapping) else None
-    values = np.asarray(covariates if columns is None else columns, dtype=object)
+def _read_covariates(covariates: Any, n_rows: int) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Return covariates as (m, q), odd in the pair (the winner's minus the loser's), and names."""
+    if covariates is None:
+        return None, ()
+    named = isinstance(covariates, Mapping)
+    values = np.asarray(list(covariates.values()) if named else covariates, dtype=object)
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"covariates hold something that is no number ({error})") from None
-    numbers = numbers.T if columns is not None else numbers
+    numbers = numbers.T if named else numbers
     numbers = numbers[:, None] if numbers.ndim == 1 else numbers
     if numbers.ndim != 2 or len(numbers) != n_rows:
         raise DataError(
             f"covariates have shape {numbers.shape} for {n_rows} comparisons: they must have one "
             "row per comparison and one column per covariate (or be a dictionary of columns)"
         )
-    return numbers
+    names = covariates if named else (f"x{k + 1}" for k in range(numbers.shape[1]))
+    return numbers, tuple(map(str, names))
 
 
 def _read_counts(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
@@ -276,10 +281,11 @@ MOST = 2**53 - 1  # comparisons that can be counted: floating point tells all sm
 
 
 class Fault(NamedTuple):
-    """Rows that fail one check, and the sentence about each."""
+    """Rows that fail one check, the column, and which check or what the cell must be."""
 
     rows: IntArray
-    say: Callable[[int], str]
+    role: str
+    check: str
 
 
 def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Names]:
@@ -289,7 +295,7 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
     with a DataWarning when `skip_bad` is true, together with names that only they mentioned.
     """
     if not len(rows.winner) and not rows.broken:
-        raise DataError(_where(rows) + _EMPTY)
+        raise DataError(_where(rows) + _NO_ROWS)
     keep: slice | BoolArray = slice(None)
     problems = _find_problems(rows)
     if problems and rows.in_order is not None:
@@ -305,18 +311,14 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
         if not keep.any():
             raise DataError(f"no row is usable. {message}")
         warn(f"{message}\nThey were left out.", DataWarning)
-    told: Any = rows  # codes may be narrow here, and are wide once rows are merged
+    columns: dict[str, Any] = {
+        name: None if (values := getattr(rows, name)) is None else values[keep]
+        for name in ("winner", "loser", "user", "margin", "first", "time", "covariates")
+    }
+    tie, count = rows.tie[keep], rows.count[keep].astype(np.intp)
+    is_bad = tie == BOTH_BAD
     table = Table(
-        told.winner[keep],
-        told.loser[keep],
-        rows.count[keep].astype(np.intp),
-        None if rows.user is None else told.user[keep],
-        rows.tie[keep].astype(bool),
-        None if rows.margin is None else rows.margin[keep],
-        None if rows.first is None else told.first[keep],
-        None if rows.time is None else rows.time[keep],
-        None if rows.covariates is None else rows.covariates[keep],
-        _both_bad(rows.tie[keep]),
+        count=count, tie=tie.astype(bool), both_bad=is_bad if is_bad.any() else None, **columns
     )
     if table.count.sum(dtype=np.float64) > MOST:
         raise DataError(
@@ -324,24 +326,18 @@ def build(rows: CodedRows, *, skip_bad: bool = False) -> tuple[Table, Names, Nam
             f"be {MOST} together at most; is the column of counts something else, such as an id?"
         )
     table = table.merge()
-    return _forget_unused(table, rows) if problems else (table, rows.items, rows.users)
-
-
-def _both_bad(tie: NDArray[np.int8]) -> BoolArray | None:
-    """Return which rows are ties of two bad items, or None where there are none."""
-    bad: BoolArray = tie == BOTH_BAD
-    return bad if bad.any() else None
+    return _forget_unused(table, rows) if problems else (table, rows.items.names, rows.users.names)
 
 
 def _forget_unused(table: Table, rows: CodedRows) -> tuple[Table, Names, Names]:
     """Renumber the items and users so that only those that occur are left."""
     used, code = np.unique(np.concatenate([table.winner, table.loser]), return_inverse=True)
     winner, loser = np.split(code, 2)
-    items = tuple(rows.items[i] for i in used)
+    items = tuple(rows.items.names[i] for i in used)
     if table.user is None:
         return replace(table, winner=winner, loser=loser), items, ()
     active, user = np.unique(table.user, return_inverse=True)
-    users = tuple(rows.users[u] for u in active)
+    users = tuple(rows.users.names[u] for u in active)
     return replace(table, winner=winner, loser=loser, user=user), items, users
 
 
@@ -351,36 +347,39 @@ def _find_problems(rows: CodedRows) -> list[Fault]:
     with np.errstate(invalid="ignore"):
         whole = (count >= 1) & (count <= MOST) & (count == np.floor(count))
         huge = (count > MOST) & (count < np.inf)
+    winner, loser, n_items = rows.winner, rows.loser, rows.items.n_known
     checks = [
-        (rows.winner == MISSING, _empty(rows, "winner", _NEEDS_BOTH)),
-        (rows.loser == MISSING, _empty(rows, "loser", _NEEDS_BOTH)),
-        (rows.winner >= rows.n_items, _unknown(rows, "winner", "items", rows.n_items)),
-        (rows.loser >= rows.n_items, _unknown(rows, "loser", "items", rows.n_items)),
-        ((rows.winner == rows.loser) & (rows.winner != MISSING), _itself(rows)),
-        (rows.tie < 0, _wrong(rows, "tie", _TIE)),
-        (~whole & ~huge, _wrong(rows, "count", _COUNT)),
-        (huge, _wrong(rows, "count", _TOO_MANY)),
+        (winner == MISSING, "winner", "empty"),
+        (loser == MISSING, "loser", "empty"),
+        (winner >= n_items, "winner", "unknown"),
+        (loser >= n_items, "loser", "unknown"),
+        ((winner == loser) & (winner != MISSING), "winner", "itself"),
+        (rows.tie < 0, "tie", _TIE),
+        (~whole & ~huge, "count", _COUNT),
+        (huge, "count", _TOO_MANY),
     ]
     if rows.user is not None:
-        checks.append((rows.user == MISSING, _empty(rows, "user", _NEEDS_USER)))
-        checks.append((rows.user >= rows.n_users, _unknown(rows, "user", "users", rows.n_users)))
+        checks.append((rows.user == MISSING, "user", "empty"))
+        checks.append((rows.user >= rows.users.n_known, "user", "unknown"))
     if rows.margin is not None:
         right = np.isfinite(rows.margin) & (rows.margin >= 0)
         right &= (rows.tie < 1) | (rows.margin == 0)
-        checks.append((~right, _wrong(rows, "margin", _MARGIN)))
+        checks.append((~right, "margin", _MARGIN))
     if rows.first is not None:
-        checks.append((rows.first == UNREADABLE, _wrong(rows, "first", _FIRST)))
+        checks.append((rows.first == UNREADABLE, "first", _FIRST))
     if rows.time is not None:
-        checks.append((~np.isfinite(rows.time), _wrong(rows, "time", _TIME)))
+        checks.append((~np.isfinite(rows.time), "time", _TIME))
     if rows.covariates is not None:
-        finite = np.isfinite(rows.covariates).all(axis=1)
-        checks.append((~finite, _covariate(rows)))
-    return [Fault(np.flatnonzero(bad), say) for bad, say in checks if bad.any()]
+        checks.append((~np.isfinite(rows.covariates).all(axis=1), "covariates", "number"))
+    return [Fault(np.flatnonzero(bad), role, check) for bad, role, check in checks if bad.any()]
 
 
-_EMPTY = "there are no comparisons: the data are empty; every row must hold a winner and a loser"
-_NEEDS_BOTH = "every comparison needs a winner and a loser; drop the row or mark a tie"
-_NEEDS_USER = "where users are given, every comparison needs one; fill it in or drop the row"
+_NO_ROWS = "there are no comparisons: the data are empty; every row must hold a winner and a loser"
+_NEEDS = {
+    "winner": "every comparison needs a winner and a loser; drop the row or mark a tie",
+    "loser": "every comparison needs a winner and a loser; drop the row or mark a tie",
+    "user": "where users are given, every comparison needs one; fill it in or drop the row",
+}
 _TIE = "it must be true or false (yes/no, 1/0), or 'both bad'"
 _COUNT = "it must be a whole number of at least 1; drop rows that never happened"
 _TOO_MANY = f"it must be at most {MOST}; is it an id or a row number?"
@@ -389,42 +388,30 @@ _TIME = "it must be a date such as 2024-05-31 or a number of days; drop the row 
 _MARGIN = "it must be finite, not negative (else swap winner and loser), and 0 in a tie"
 
 
-def _empty(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
-    return lambda row: f"column {rows.label(role)} row {rows.number(row)} is empty: {advice}"
-
-
-def _wrong(rows: CodedRows, role: str, advice: str) -> Callable[[int], str]:
-    return lambda row: (
-        f"column {rows.label(role)} row {rows.number(row)} is {rows.value_at(role, row)!r}: "
-        f"{rows.advice.get(role, advice)}"
-    )
-
-
-def _covariate(rows: CodedRows) -> Callable[[int], str]:
-    return lambda row: (
-        f"the covariates of row {rows.number(row)} are not all numbers: fill them in, or drop the "
-        "row or the covariate"
-    )
-
-
-def _itself(rows: CodedRows) -> Callable[[int], str]:
-    return lambda row: (
-        f"row {rows.number(row)} compares {rows.items[rows.winner[row]]!r} with itself: a "
-        "comparison needs two different items; drop the row or correct a name"
-    )
-
-
-def _unknown(rows: CodedRows, role: str, kind: str, n_known: int) -> Callable[[int], str]:
-    def say(row: int) -> str:
-        name = rows.value_at(role, row)
-        known = (rows.items if kind == "items" else rows.users)[:n_known]
+def _sentence(rows: CodedRows, fault: Fault, row: int) -> str:
+    """Return what is wrong with a row, and what to do about it."""
+    role, number = fault.role, rows.number(row)
+    cell = f"column {rows.label(role)} row {number}"
+    if fault.check == "empty":
+        return f"{cell} is empty: {_NEEDS[role]}"
+    if fault.check == "itself":
         return (
-            f"column {rows.label(role)} row {rows.number(row)} names {name!r}"
-            f"{closest(name, known)}, which is not one of the {n_known} {kind}: correct the name "
-            f"or add it to {kind}"
+            f"row {number} compares {rows.items.names[rows.winner[row]]!r} with itself: a "
+            "comparison needs two different items; drop the row or correct a name"
         )
-
-    return say
+    if fault.check == "number":
+        return (
+            f"the covariates of row {number} are not all numbers: fill them in, or drop the row or "
+            "the covariate"
+        )
+    value = rows.value_at(role, row)
+    if fault.check == "unknown":
+        kind, (_, names, n) = ("users", rows.users) if role == "user" else ("items", rows.items)
+        return (
+            f"{cell} names {value!r}{closest(value, names[:n])}, which is not one of the {n} "
+            f"{kind}: correct the name or add it to {kind}"
+        )
+    return f"{cell} is {value!r}: {rows.advice.get(role, fault.check)}"
 
 
 def _where(rows: CodedRows) -> str:
@@ -436,7 +423,8 @@ def _message(problems: list[Fault], rows: CodedRows) -> str:
     n_bad = len(rows.broken) + len(np.unique(np.concatenate([*unusable, np.empty(0)])))
     found = [(broken.number, broken.why) for broken in rows.broken[:_SHOWN]]
     for problem in problems:
-        found += [(rows.number(row), problem.say(row)) for row in problem.rows[:_SHOWN].tolist()]
+        some = problem.rows[:_SHOWN].tolist()
+        found += [(rows.number(row), _sentence(rows, problem, row)) for row in some]
     lines = [sentence for _, sentence in sorted(found, key=lambda entry: entry[0])[:_SHOWN]]
     total = len(rows.broken) + sum(map(len, unusable))
     if total == 1:

@@ -246,12 +246,13 @@ def _pairs_by_size(size: IntArray, start: IntArray) -> Iterator[tuple[IntArray, 
 
 
 class Orders(NamedTuple):
-    """Rankings as data: pairs, and orders of three items or more."""
+    """Single pairs, orders of three items or more, and names: the arguments of
+    `Comparisons.from_table`."""
 
     pairs: Table
-    rankings: Rankings | None
     items: Names
     users: Names
+    rankings: Rankings | None
 
 
 def merge_rankings(
@@ -296,7 +297,7 @@ def merge_rankings(
     is_order = (size > 2) & (last > 0)
     small, whole = everything.take(~is_order), everything.take(is_order)
     pairs = _no_rows(who) if small is None else small.pairs()
-    return Orders(pairs, None if whole is None else whole.merge(), names, known)
+    return Orders(pairs, names, known, None if whole is None else whole.merge())
 
 
 def merge_choices(
@@ -413,8 +414,8 @@ def _refuse_repeats(ranking: IntArray, first: IntArray, second: IntArray, names:
         )
 
 
-def merge_scores(scores: Iterable[float], groups: Iterable[Any] | None) -> tuple[Table, Names]:
-    """Return the comparisons between all scores of a group, and the items 0 … n−1."""
+def merge_scores(scores: Iterable[float], groups: Iterable[Any] | None) -> Orders:
+    """Return the comparisons between all scores of a group; the items are 0 … n−1."""
     given = as_column(scores, "scores")
     values = read_numbers(given)
     if not np.isfinite(values).all():
@@ -442,4 +443,4 @@ def merge_scores(scores: Iterable[float], groups: Iterable[Any] | None) -> tuple
     margin = values[winner] - values[loser]
     count = np.ones(len(winner), dtype=np.intp)
     rows = Table(winner, loser, count, None, margin == 0, margin)
-    return rows.merge(), tuple(range(len(values)))
+    return Orders(rows.merge(), tuple(range(len(values))), (), None)

@@ -1,6 +1,6 @@
 """Comparisons, the data type of everything else: how they are made, taken apart, put together."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from html import escape
@@ -13,7 +13,6 @@ from scipy.sparse import csgraph
 
 from penchant.data.build import build, code_columns
 from penchant.data.choices import (
-    Orders,
     Rankings,
     joined_rankings,
     merge_choices,
@@ -127,7 +126,7 @@ class Comparisons:
             "time": time,
         }
         rows = code_columns(columns, items=items, users=users, covariates=covariates)
-        return cls.from_table(*build(rows), _covariate_names(covariates, rows.covariates))
+        return cls.from_table(*build(rows), covariate_names=rows.covariate_names)
 
     @classmethod
     def from_rankings(
@@ -152,7 +151,7 @@ class Comparisons:
         >>> data.tie.tolist()
         [True, False, False]
         """
-        return cls.from_orders(merge_rankings(rankings, users, items))
+        return cls.from_table(*merge_rankings(rankings, users, items))
 
     @classmethod
     def from_choices(
@@ -176,12 +175,7 @@ class Comparisons:
         >>> [(data.items[w], data.items[l]) for w, l in zip(data.winner, data.loser)]
         [('tea', 'milk'), ('tea', 'water')]
         """
-        return cls.from_orders(merge_choices(chosen, worst, sets, user, items))
-
-    @classmethod
-    def from_orders(cls, orders: Orders) -> Self:
-        """Wrap single pairs and rankings that are checked and merged already."""
-        return cls.from_table(orders.pairs, orders.items, orders.users, (), orders.rankings)
+        return cls.from_table(*merge_choices(chosen, worst, sets, user, items))
 
     @classmethod
     def from_table(
@@ -189,11 +183,10 @@ class Comparisons:
         table: Table,
         items: Names,
         users: Names,
-        covariate_names: Sequence[str] = (),
         rankings: Rankings | None = None,
+        covariate_names: Sequence[str] = (),
     ) -> Self:
-        """Wrap rows that are checked, merged and sorted already; the pairs of `rankings` are added
-        to them."""
+        """Wrap rows that are checked, merged and sorted; add the pairs of `rankings` to them."""
         if rankings is not None:
             broken = rankings.pairs()
             table = table.join(broken).merge() if len(table.winner) else broken
@@ -215,8 +208,7 @@ class Comparisons:
         >>> data.winner.tolist(), data.loser.tolist(), data.margin.tolist(), data.n_items
         ([0, 0, 1], [1, 2, 2], [2.0, 2.0, 0.0], 4)
         """
-        table, item_names = merge_scores(scores, groups)
-        return cls.from_table(table, item_names, ())
+        return cls.from_table(*merge_scores(scores, groups))
 
     @staticmethod
     def from_frame(
@@ -490,11 +482,9 @@ class Comparisons:
         """
         if self.user is None and not self.users:
             return self
-        table = replace(self._table(), user=None).merge()
-        pooled = self.from_table(table, self.items, (), self.covariate_names)
-        if self.rankings is None:
-            return pooled
-        return replace(pooled, rankings=replace(self.rankings, user=None).merge())
+        table, rankings = replace(self._table(), user=None).merge(), self.rankings
+        rankings = None if rankings is None else replace(rankings, user=None).merge()
+        return replace(self, **vars(table), users=(), source="", rankings=rankings)
 
     def bare(self, keep: Sequence[str] = ()) -> Self:
         """Return the same comparisons without order shown, time, covariates and both bad.
@@ -512,10 +502,9 @@ class Comparisons:
         ]
         if not gone:
             return self
-        plain = replace(self._table(), **dict.fromkeys(gone)).merge()  # type: ignore[arg-type]
+        table = replace(self._table(), **dict.fromkeys(gone)).merge()  # type: ignore[arg-type]
         names = () if "covariates" in gone else self.covariate_names
-        pairs = self.from_table(plain, self.items, self.users, names)
-        return replace(pairs, rankings=self.rankings)
+        return replace(self, **vars(table), covariate_names=names, source="")
 
     def for_user(self, user: Any) -> Self:
         """Return one user's comparisons, over the same items and without a user column."""
@@ -523,11 +512,11 @@ class Comparisons:
             raise DataError("these comparisons do not tell users apart: there is no user column")
         who = self.user_index(user)
         table = replace(self._table().take(self.user == who), user=None)
-        mine = self.from_table(table, self.items, (), self.covariate_names)
-        if self.rankings is None or self.rankings.user is None:
-            return mine
-        rankings = self.rankings.take(self.rankings.user == who)
-        return replace(mine, rankings=None if rankings is None else replace(rankings, user=None))
+        rankings = self.rankings
+        if rankings is not None and rankings.user is not None:
+            rankings = rankings.take(rankings.user == who)
+        rankings = None if rankings is None else replace(rankings, user=None)
+        return replace(self, **vars(table), users=(), source="", rankings=rankings)
 
     def split(
         self,
@@ -587,8 +576,9 @@ class Comparisons:
             mine = mine.join(rows).merge()
         elif len(rows.winner):  # no rows need no columns of the same kind
             mine = (mine if len(self) else rows.take(slice(0, 0))).join(rows).merge()
-        both = self.from_table(mine, theirs.items, theirs.users, self.covariate_names)
-        return replace(both, rankings=joined_rankings(self.rankings, theirs.rankings))
+        rankings = joined_rankings(self.rankings, theirs.rankings)
+        names: dict[str, Any] = {"items": theirs.items, "users": theirs.users}
+        return replace(self, **vars(mine), **names, source="", rankings=rankings)
 
     def without(self, answers: "Comparisons") -> Self:
         """Return these comparisons with `answers` taken back; items and users stay.
@@ -601,7 +591,7 @@ class Comparisons:
         single, orders = self.single_pairs(), self.rankings
         theirs = answers.single_pairs()._in_codes_of(self)
         rows = theirs._table().merge()
-        theirs = theirs.from_table(rows, theirs.items, theirs.users, self.covariate_names)
+        theirs = replace(theirs, **vars(rows))
         again = _taken_back(
             single.count,
             single._table().locate(rows),
@@ -675,7 +665,7 @@ class Comparisons:
 
     def _of(self, pairs: Table, rankings: Rankings | None = None) -> Self:
         """These items and users with other single pairs and rankings."""
-        return self.from_table(pairs, self.items, self.users, self.covariate_names, rankings)
+        return self.from_table(pairs, self.items, self.users, rankings, self.covariate_names)
 
     def _with_count(self, count: IntArray) -> Self:
         return self._of(replace(self._table(), count=count).take(count > 0))
@@ -756,14 +746,6 @@ def _long_columns(data: Comparisons) -> dict[str, list[Any]]:
     return columns
 
 
-def _covariate_names(given: Any, covariates: FloatArray | None) -> tuple[str, ...]:
-    if covariates is None:
-        return ()
-    if isinstance(given, Mapping):
-        return tuple(map(str, given))
-    return tuple(f"x{k + 1}" for k in range(covariates.shape[1]))
-
-
 def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray]:
     """Return the number of connected groups and the group of each of the n items."""
     if n * n < len(winner):  # then some pairs occur many times, and once is enough
@@ -773,3 +755,68 @@ def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray
     edges = sparse.coo_matrix((np.ones(len(winner)), (winner, loser)), shape=(n, n))
     n_groups, labels = csgraph.connected_components(edges, directed=False)
     return int(n_groups), labels.astype(np.intp)
+
+
+_EXAMPLES = 3  # items or groups that a warning names
+
+
+def check_connected(data: Comparisons) -> str | None:
+    """Return a warning where comparisons do not connect all compared items, else None.
+
+    >>> check_connected(Comparisons.from_pairs(["a", "b"], ["b", "c"])) is None
+    True
+    >>> check_connected(Comparisons.from_pairs(["a", "x"], ["b", "y"]))
+    "the comparisons fall into 2 groups of items that were never compared with each other (of
+    2 and 2 items, for example 'a' and 'x'): the order within a group is learned, the order
+    between groups comes from the prior alone; compare items across groups, or give features
+    or relations that link them"
+    """
+    _, labels = data.components()
+    used = data.compared()
+    groups, first, size = np.unique(labels[used], return_index=True, return_counts=True)
+    if len(groups) < 2:
+        return None
+    largest = np.argsort(-size, kind="stable")[:_EXAMPLES]
+    sizes = [str(size[g]) for g in largest] + (["…"] if len(groups) > _EXAMPLES else [])
+    examples = [repr(data.items[used[first[g]]]) for g in largest]
+    return (
+        f"the comparisons fall into {len(groups)} groups of items that were never compared with "
+        f"each other (of {' and '.join(sizes)} items, for example {' and '.join(examples)}): the "
+        "order within a group is learned, the order between groups comes from the prior alone; "
+        "compare items across groups, or give features or relations that link them"
+    )
+
+
+def check_never_compared(data: Comparisons) -> str | None:
+    """Return a warning where some items occur in no comparison, else None.
+
+    >>> check_never_compared(Comparisons.from_pairs([0], [1], items=range(3)))
+    '1 of 3 items was never compared (for example 2): its utility comes from the prior alone;
+    compare it, or give features or relations that link it to the others'
+    """
+    never = np.setdiff1d(np.arange(data.n_items), data.compared())
+    if not len(never):
+        return None
+    one = len(never) == 1
+    examples = ", ".join(repr(data.items[i]) for i in never[:_EXAMPLES])
+    return (
+        f"{len(never)} of {data.n_items} items {'was' if one else 'were'} never compared (for "
+        f"example {examples}): {'its utility comes' if one else 'their utilities come'} from the "
+        f"prior alone; compare {'it' if one else 'them'}, or give features or relations that link "
+        f"{'it' if one else 'them'} to the others"
+    )
+
+
+def check_all_ties(data: Comparisons) -> str | None:
+    """Return a warning where every comparison is a tie, else None.
+
+    >>> check_all_ties(Comparisons.from_pairs(["a"], ["b"], tie=[True]))
+    'every comparison is a tie: nothing tells the items apart, so the ranking is arbitrary; check
+    how ties are marked, or ask for a choice where items are close'
+    """
+    if not data.tie.all():
+        return None
+    return (
+        "every comparison is a tie: nothing tells the items apart, so the ranking is arbitrary; "
+        "check how ties are marked, or ask for a choice where items are close"
+    )

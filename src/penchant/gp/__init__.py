@@ -1,6 +1,6 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.choices import edges_of_stages, feasible
+from penchant.gp.choices import clique_edges, edges_of_stages, feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
 from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
 from penchant.gp.dynamic.problem import (
@@ -144,6 +144,7 @@ __all__ = [
     "check_newcomers",
     "check_time",
     "choose_covariance",
+    "clique_edges",
     "columns",
     "edges_of",
     "edges_of_stages",

@@ -201,7 +201,7 @@ def _read(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
         reading = with_extra_columns(duck.con, source, reading, options)
         rows = replace(fetch_rows(duck.con, source, reading), broken=source.broken())
         table, items, users = build(rows, skip_bad=options.skip_bad)
-        data = Comparisons.from_table(table, items, users, reading.covariates)
+        data = Comparisons.from_table(table, items, users, covariate_names=reading.covariates)
         data = replace(data, source=_said(reading, table))
     only = f"; only where {written(options.where)}" if options.where else ""
     return replace(data, source=data.source + only) if only else data
@@ -246,4 +246,4 @@ def _read_ballots(duck: Duck, source: Source, options: ReadOptions) -> Compariso
         )
     except DataError as error:
         raise DataError(f"{source.name}, read as {ballots.said}: {error}") from None
-    return replace(Comparisons.from_orders(orders), source=ballots.said)
+    return replace(Comparisons.from_table(*orders), source=ballots.said)

@@ -47,8 +47,8 @@ from penchant.models.community_report import (
     Disagreement,
     ItemView,
     disagreements,
-    introduce,
     summarize,
+    summarize_communities,
     view_items,
 )
 from penchant.models.defaults import maximize_choosing_covariance, taste_kernel, utility_kernel
@@ -73,7 +73,7 @@ from penchant.models.sharded import (
     check_all_here,
     first_users,
     learn_communities,
-    whereabouts,
+    shards_of,
 )
 from penchant.models.tables import Estimates
 from penchant.numerics.random import RandomState, as_rng
@@ -93,8 +93,7 @@ class CommunityGP(UtilityModel):
     A Dirichlet-process mixture: every user belongs to a community, every community has its own
     utilities with a Gaussian process prior over the items. By default a deterministic search
     finds the likeliest communities, in about a second for thousands of users; inference="mcmc"
-    samples memberships instead, so that whatever is uncertain (who belongs where, how many
-    communities there are) comes with probabilities.
+    samples memberships instead, for a posterior over memberships and the number of communities.
 
     `tell` takes answers by known and by new users. It computes the memberships of those users
     again and, unless reconverge=False, the utilities of the communities, with personal taste also
@@ -108,39 +107,38 @@ class CommunityGP(UtilityModel):
         λ: the larger, the more communities are expected. Pass (shape, rate) to learn it under a
         Gamma prior.
     kernel : Kernel or None
-        Prior covariance over items. None: an RBF on the standardised features beside an effect of
-        each item's own, and a graph kernel per relation, or independent items without either.
+        Prior covariance over items. None: an RBF on the standardised features plus an effect of
+        each item, and a graph kernel per relation; independent items without either.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" or an instance.
     inference : {"variational", "mcmc"}
         A search for the likeliest communities, or chains of the posterior over them.
     n_communities : int or None
-        So many, by the search; None: as many as the answers speak for. Chains sample the number,
-        and refuse one that is given.
+        The number of communities for the search; None: the likeliest. Chains sample the number
+        and refuse a given one.
     sampler : {"collapsed", "blocked"}
-        Of chains, as are n_sweeps, n_chains and hyperparameters. "collapsed" reassigns users one
+        For chains, like n_sweeps, n_chains and hyperparameters. "collapsed" reassigns users one
         after another; "blocked" all at once given weights, for very many users.
     personal : {"auto", True, False}
-        People vary inside communities: f_u = f_c + a deviation, whose covariance is learned and
-        the same for all. What is said of a user is then their own. With one community this is
-        `MultiUserGP`, exactly. A search counts communities again, by evidence: they are modes
-        of taste then, and fewer. "auto" takes it where the evidence speaks for it, as long as
-        answers × items are at most 10⁷ (it costs what `MultiUserGP` does); never with
-        `max_rank`, or of scanned comparisons.
+        Whether users vary inside communities: f_u = f_c + a deviation, whose covariance is learned
+        and common to all. Predictions for a user are then that user's own. With one community
+        this is `MultiUserGP`, exactly. The search then chooses the number of communities again,
+        by evidence: there are fewer. "auto" decides by evidence, as long as answers × items are
+        at most 10⁷ (it costs as much as `MultiUserGP`); never with `max_rank` or scanned
+        comparisons.
     n_sweeps : int
-        Sweeps of each chain; the first half warms it up and is not used.
+        Sweeps of each chain; the first half is warm-up and is not used.
     n_chains : int
-        Independent chains, compared in `report_`; with inference="mcmc", like all about sweeps.
+        Independent chains, compared in `report_`.
     hyperparameters : {"shared", "community"}
-        One set for all communities, or each its own, held near the shared ones (by chains).
+        One set for all communities, or, with chains, each its own, shrunk to the shared ones.
     optimize : {"evidence", None}
-        Learn hyperparameters while warming up, or keep them as given.
+        Learn hyperparameters, with chains during warm-up, or keep them as given.
     max_rank : int or None
-        Bound on the rank of the prior's factor, for very many items; of communities alone, not
-        with personal=True.
+        Bound on the rank of the prior's factor, for very many items; not with personal=True.
     engine : {"local", "ray"}
-        Who works on the shards of scanned comparisons: this process, or Ray's actors. Refused
-        with comparisons in memory, which need none.
+        Where the shards of scanned comparisons are computed: in this process, or by Ray's actors.
+        Refused with comparisons in memory, which have no shards.
     address : str or None
         Of a running Ray cluster; None for RAY_ADDRESS, or Ray on this machine.
     progress : bool
@@ -159,10 +157,10 @@ class CommunityGP(UtilityModel):
     verdict_ : whether the communities are real: "supported", "personal" or "too few"
     kernel_, likelihood_ : with learned parameters
     personal_ : `UserPosteriors` where people vary inside communities, else None
-    communal_share_ : how much of taste communities explain, where people vary
-    chains_, draws_ : what was sampled; `resume` goes on from there
-    comparisons_ : the data that were fitted, and told since; sampled_ : what communities were
-        found in
+    communal_share_ : share of the variance of taste between communities, where users vary
+    chains_, draws_ : states and draws of the chains; `resume` continues them
+    comparisons_ : the comparisons of the fit and of every `tell` since; sampled_ : those that the
+        search or the chains saw
 
     Examples
     --------
@@ -209,24 +207,24 @@ class CommunityGP(UtilityModel):
             matched by them, others are in the order of `data.items`; docs/howto/features.md.
         data : Comparisons with users. The search takes choices and rankings whole; chains, and
             effects of the order shown or of covariates, take the pairs that they hold. Personal
-            taste and the verdict are judged by one pair of every choice.
-            Of those that `scan_comparisons` made, communities are searched among the users of the
-            first 500,000 distinct answers, and then settled with everybody's, their number held;
-            without personal taste, and `report_.steps` says so. The model knows those first
-            users.
+            taste and the verdict use one pair of every choice.
+            Of scanned comparisons (`scan_comparisons`) communities are searched among the users
+            of the first 500,000 distinct answers; then inference converges with the answers of
+            all, for the same number of communities and without personal taste, as `report_.steps`
+            says. The model has those first users.
         relations : {"name": graph} between the items.
-        user_features : (n_users, q) by name or in the order of `data.users`, or None: not used to
-            find communities, but to tell afterwards who their members are.
+        user_features : (n_users, q) by name or in the order of `data.users`, or None. They describe
+            the members of communities; the search does not use them.
 
-        An interrupt from the keyboard stops sampling and leaves a model of what there is by then.
+        An interrupt from the keyboard stops sampling and leaves a model of the draws so far.
         """
         check_parameters(self)
         self._check_together()
-        self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
-            found, self._elsewhere = self._find_in_shards(items, data)
+            found, self._shards = self._find_in_shards(items, data)
             return self._set_fit(found, columns)
         check_in_memory(self)
         data = self._comparisons(data)
@@ -256,8 +254,9 @@ class CommunityGP(UtilityModel):
             )
         if self.max_rank is not None and self._asks_for_personal:
             raise DataError(
-                f"CommunityGP: max_rank={self.max_rank} with personal=True: the rank is bounded of "
-                "communities alone; leave max_rank out, or give personal=False"
+                f"CommunityGP: max_rank={self.max_rank} with personal=True: only the utilities of "
+                "communities alone can have a bounded rank; leave max_rank out, or give "
+                "personal=False"
             )
 
     @property
@@ -279,13 +278,13 @@ class CommunityGP(UtilityModel):
 
     @property
     def takes_choices(self) -> bool:
-        """Whether choices and rankings are whole answers: chains break them into pairs."""
+        """Whether the model takes choices and rankings whole: chains take their pairs."""
         return self.inference == "variational"
 
     # Learning
 
     def _find(self, items: Inputs, data: Comparisons) -> FittedMixture:
-        """By a search, or by chains from what a search finds."""
+        """Fit by a search, or by chains that start from its result."""
         fitter = self._first_fitter(items, data)
         with threads_for(len(items)):
             if self.inference == "variational":
@@ -298,7 +297,7 @@ class CommunityGP(UtilityModel):
     def _find_in_shards(
         self, items: Inputs, data: ShardedComparisons
     ) -> tuple[FittedMixture, CommunityShards]:
-        """By a search among some users, then settled with everybody's answers."""
+        """Search among some users, then converge with the answers of all."""
         with threads_for(len(items)):
             fitter = self._first_fitter(items, first_users(data))
             return learn_communities(data, self.engine, self.address, fitter)
@@ -317,7 +316,7 @@ class CommunityGP(UtilityModel):
     def _fitter(
         self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
     ) -> MixtureFitter:
-        """What to find communities in, and how; start: where hyperparameters start."""
+        """The fitter of these answers; start: the first hyperparameters."""
         personal = None
         if self.personal and self.max_rank is None:
             kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
@@ -333,10 +332,16 @@ class CommunityGP(UtilityModel):
             max_rank=self.max_rank,
             concentration_prior=(shape[0], rate) if shape else None,
         )
-        return MixtureFitter(data, mixture, self._plan(), personal, self.n_communities)
+        plan = ChainPlan(
+            sampler=self.sampler,
+            n_warmup=self.n_sweeps // 2,
+            learn=self.optimize is not None,
+            own=self.hyperparameters == "community",
+        )
+        return MixtureFitter(data, mixture, plan, personal, self.n_communities)
 
     def _fitter_again(self, found: FittedMixture) -> MixtureFitter:
-        """The same on the answers that there are now."""
+        """The fitter of the current answers."""
         check_all_here(found.n_elsewhere)
         return self._fitter(found.data, found.answers, found.items, found.start)
 
@@ -351,28 +356,24 @@ class CommunityGP(UtilityModel):
             warn(message, ConvergenceWarning)
         return fitter.with_personal(found) if personal and found.report.completed else found
 
-    def _plan(self) -> ChainPlan:
-        return ChainPlan(
-            sampler=self.sampler,
-            n_warmup=self.n_sweeps // 2,
-            learn=self.optimize is not None,
-            own=self.hyperparameters == "community",
-        )
+    # Fitted attributes
 
-    # What was found
+    @property
+    def _mixture(self) -> FittedMixture:
+        mixture: FittedMixture = self._fitted().learned
+        return mixture
 
     @property
     def membership_(self) -> FloatArray:
         """A row a user, a column a community: rows sum to one."""
-        membership: FloatArray = self._fitted().learned.membership.view()
+        membership = self._mixture.membership.view()
         membership.flags.writeable = False
         return membership
 
     @property
     def posteriors_(self) -> tuple[Posterior, ...]:
-        """Each community's utilities."""
-        posteriors: tuple[Posterior, ...] = self._fitted().learned.posteriors
-        return posteriors
+        """The posterior of each community's utilities."""
+        return self._mixture.posteriors
 
     @property
     def n_communities_(self) -> int:
@@ -386,53 +387,49 @@ class CommunityGP(UtilityModel):
 
     @property
     def community_counts_(self) -> dict[int, float]:
-        """Posterior over the number of communities, from chains; of a search, what it found."""
-        found: FittedMixture = self._fitted().learned
-        return {self.n_communities_: 1.0} if found.draws is None else found.draws.counts()
+        """Posterior over the number of communities from chains; one number after a search."""
+        draws = self._mixture.draws
+        return {self.n_communities_: 1.0} if draws is None else draws.counts()
 
     @property
     def communities_(self) -> list[Community]:
-        """Who the communities are, largest first."""
-        fitted = self._fitted()
-        found: FittedMixture = fitted.learned
+        """Summaries of the communities, largest first."""
+        fitted, found = self._fitted(), self._mixture
         names = (fitted.columns.names, fitted.user_columns.names)
-        return introduce(found, *names, np.random.default_rng(found.seed))
+        return summarize_communities(found, *names, np.random.default_rng(found.seed))
 
     @property
     def personal_(self) -> UserPosteriors | None:
-        """Everybody's own utilities, where people vary inside communities."""
-        personal = self._fitted().learned.personal
+        """The posterior of each user's own utilities, where users vary inside communities."""
+        personal = self._mixture.personal
         return None if personal is None else personal.posterior
 
     @property
     def communal_share_(self) -> float:
-        """How much of taste communities explain: all, unless people vary inside them."""
-        return float(self._fitted().learned.communal_share)
+        """Share of the variance of taste between communities; 1 unless users vary inside them."""
+        return self._mixture.communal_share
 
     @property
     def chains_(self) -> tuple[Chain, ...]:
-        """Where the chains are; `resume` goes on from there."""
-        chains: tuple[Chain, ...] = self._fitted().learned.chains
-        return chains
+        """The chains with their last states; `resume` continues them."""
+        return self._mixture.chains
 
     @property
     def draws_(self) -> Draws | None:
-        """What was kept of the chains; None after a search."""
-        draws: Draws | None = self._fitted().learned.draws
-        return draws
+        """The draws of the chains; None after a search."""
+        return self._mixture.draws
 
     @property
     def sampled_(self) -> Comparisons:
-        """The data that the chains ran on."""
-        data: Comparisons = self._fitted().learned.sampled
-        return data
+        """The comparisons that the search or the chains saw."""
+        return self._mixture.sampled
 
     @property
     def support_(self) -> Support:
-        """Whether the communities are real, and by what numbers.
+        """Whether the communities are real, with the numbers behind the verdict.
 
-        It takes two to ten times as long as the fit, the first time that somebody asks (also
-        through `verdict_` and `describe`); it is kept until the answers change.
+        The first use (also through `verdict_` and `describe`) takes two to ten times as long as
+        the fit; the result is stored until the answers change.
         """
         with self._exclusive() as fitted:
             found: FittedMixture = fitted.learned
@@ -448,44 +445,44 @@ class CommunityGP(UtilityModel):
         return self.support_.verdict
 
     def describe(self) -> str:
-        """What was found, in a few lines: first whether the communities are real, see `support_`.
+        """A summary in a few lines: first whether the communities are real, see `support_`.
 
-        Where they are not, the main directions of disagreement are told, too.
+        Where they are not, it lists the main directions of disagreement, too.
         """
         support, lines = self.support_, []
         if support.verdict == "personal":
             lines = [*map(str, self.disagreement())]
         if support.verdict != "personal" or self.has_communities_:
-            views = view_items(self._fitted().learned)
+            views = view_items(self._mixture)
             lines.append(summarize(self.community_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
 
     def consensus(self, k: int = 5) -> list[ItemView]:
         """The k items that communities agree on most, liked or not."""
         check_arguments(self, "consensus", k=(k, whole(1)))
-        return view_items(self._fitted().learned)[:k]
+        return view_items(self._mixture)[:k]
 
     def divisive(self, k: int = 5) -> list[ItemView]:
         """The k items that divide communities most."""
         check_arguments(self, "divisive", k=(k, whole(1)))
-        return view_items(self._fitted().learned)[::-1][:k]
+        return view_items(self._mixture)[::-1][:k]
 
     def disagreement(self, k: int = 3) -> list[Disagreement]:
-        """The k main directions along which people differ, whether or not they fall into groups.
+        """The k main directions along which people differ, with or without groups.
 
-        None where nobody is told apart: one community without personal taste.
+        An empty list where all have the same utilities: one community without personal taste.
         """
         check_arguments(self, "disagreement", k=(k, whole(1)))
-        return disagreements(self._fitted().learned, k)
+        return disagreements(self._mixture, k)
 
     def write_memberships(self, folder: str | PathLike[str]) -> None:
-        """Write how much every user of the scanned comparisons belongs to each community: Parquet
-        files of the columns user, community and membership, each by a shard.
+        """Write the memberships of every user of the scanned comparisons: Parquet files of the
+        columns user, community and membership, one a shard.
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere: CommunityShards = whereabouts(self, "others have membership_")
-        elsewhere.write(Path(folder), self.engine, self.address)
+        shards: CommunityShards = shards_of(self, "others have membership_")
+        shards.write(Path(folder), self.engine, self.address)
 
     def _belief(self, fitted: Fitted, user: int | None) -> Belief:
         found: FittedMixture = fitted.learned
@@ -545,7 +542,7 @@ class CommunityGP(UtilityModel):
     # Adding and removing answers
 
     def fold_in(self, data: Comparisons) -> Self:
-        """A copy of this model that knows new users too, without sampling again.
+        """A copy of this model with new users, without searching or sampling again.
 
         data : comparisons by users who were not in the fit, between items that were. Their rows
         of `membership_` come after the others.
@@ -555,16 +552,16 @@ class CommunityGP(UtilityModel):
         return self._copy_with(found.with_newcomers(found.data.extend(data)))
 
     def resume(self, n_sweeps: int) -> Self:
-        """Let every chain go on from where it is, exactly as if it had never stopped.
+        """Continue every chain, exactly as if it had never stopped.
 
-        Where answers came since (`tell`, `fold_in`), it goes on with them: hyperparameters are
-        learned at the first sweep, two sweeps are not used, earlier draws are dropped.
+        After `tell` or `fold_in` chains continue with the new answers: hyperparameters are learned
+        at the first sweep, two sweeps are not used, and earlier draws are dropped.
         """
         check_arguments(self, "resume", n_sweeps=(n_sweeps, whole(1)))
         with self._exclusive() as fitted:
             if fitted.learned.draws is None:
                 raise DataError(
-                    "there are no chains to resume: this model was found by a search; fit it with "
+                    "there are no chains to resume: this model was fitted by a search; fit it with "
                     "inference='mcmc' to sample"
                 )
             learned = self._resumed(fitted.learned, n_sweeps)
@@ -583,14 +580,14 @@ class CommunityGP(UtilityModel):
         check_all_here(found.n_elsewhere)
         left = replace(found, data=data)
         if found.draws is None and len(data) <= SEARCHED_AGAIN:
-            return self._found_anew(left)
+            return self._fit_again(left)
         return found.with_answers(data, left.changed_since(found.data), None)
 
     def _relearn(self, fitted: Fitted) -> FittedMixture:
-        return self._found_anew(fitted.learned)
+        return self._fit_again(fitted.learned)
 
-    def _found_anew(self, found: FittedMixture) -> FittedMixture:
-        """Communities and hyperparameters, asked for again."""
+    def _fit_again(self, found: FittedMixture) -> FittedMixture:
+        """Search or sample the communities and hyperparameters again."""
         if found.draws is None:
             return replace(
                 self._fitter_again(found).fit_by_search(), user_features=found.user_features

@@ -89,7 +89,7 @@ class Community:
         return "\n".join(lines)
 
 
-def introduce(
+def summarize_communities(
     found: FittedMixture,
     attributes: tuple[str, ...],
     user_features: tuple[str, ...],

@@ -294,10 +294,6 @@ class FeatureColumns:
         """The features of n new rows; none are needed where the fit had none."""
         return Inputs(self._scaled(self._checked(X, n, what)), index=np.arange(n))
 
-    def rows_of(self, names: Sequence[Any], X: Any, what: str) -> Inputs:
-        """The features of new rows in the order of `names`."""
-        return self.rows(in_order(X, names, what), len(names), what)
-
     def new_items(self, X: Any) -> Inputs:
         """New items, which have features alone."""
         return Inputs(self._scaled(self._checked(X, None, "items")))

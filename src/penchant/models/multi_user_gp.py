@@ -61,6 +61,7 @@ from penchant.models.defaults import (
 from penchant.models.features import (
     FeatureColumns,
     fitted_items,
+    in_order,
     n_rows,
     warn_far_lengthscale,
 )
@@ -83,11 +84,11 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.sharded import (
-    ShardStore,
+    UserShards,
     check_all_here,
     first_users,
     learn_shards,
-    whereabouts,
+    shards_of,
 )
 from penchant.models.tables import Estimates
 from penchant.numerics.dispatch import CPU, device_called
@@ -233,11 +234,11 @@ class MultiUserGP(UtilityModel):
         """
         check_parameters(self)
         check_restarts(self)
-        self.__dict__.pop("_elsewhere", None)  # of an earlier fit
+        self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
             columns, items = fitted_items(X, data.everybody, relations, self.kernel)
-            learned, self._elsewhere = self._learn_shards(items, data)
+            learned, self._shards = self._learn_shards(items, data)
             return self._set_fit(learned, columns)
         check_in_memory(self)
         data = self._comparisons(data)
@@ -304,7 +305,7 @@ class MultiUserGP(UtilityModel):
 
     def _learn_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[FitState[UserProblem], ShardStore]:
+    ) -> tuple[FitState[UserProblem], UserShards]:
         """The same from users in shards: the state of some, and where the others are."""
         some = first_users(data)
         users = Inputs(index=np.arange(some.n_users))
@@ -312,11 +313,11 @@ class MultiUserGP(UtilityModel):
         with threads_for(len(items)):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress) as watch:
-                learned, elsewhere = learn_shards(
+                learned, shards = learn_shards(
                     data, self.engine, self.address, problem, some, solution, watch
                 )
         warn_unless_converged(learned.report)
-        return learned, elsewhere
+        return learned, shards
 
     def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
         if self.optimize is None:
@@ -546,7 +547,8 @@ class MultiUserGP(UtilityModel):
         learned: FitState[UserProblem] = fitted.learned
         data = self._comparisons(data)
         check_newcomers(learned.data, data)
-        newcomers = fitted.user_columns.rows_of(data.users, user_features, "users")
+        rows = in_order(user_features, data.users, "users")
+        newcomers = fitted.user_columns.rows(rows, data.n_users, "users")
         return self._copy_with(with_newcomers(learned, learned.data.extend(data), newcomers))
 
     def knowing(self, users: Any) -> Self:
@@ -556,7 +558,7 @@ class MultiUserGP(UtilityModel):
         still exist.
         """
         learned: FitState[UserProblem] = self._fitted().learned
-        return self._copy_with(whereabouts(self, ASKED_FOR).learned(learned, users))
+        return self._copy_with(shards_of(self, ASKED_FOR).state_of(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
         """Write mean and standard deviation of every utility of every user of the scanned
@@ -564,8 +566,8 @@ class MultiUserGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        elsewhere: ShardStore = whereabouts(self, ASKED_FOR)
-        elsewhere.write(self.posterior_, Path(folder), self.engine, self.address)
+        shards: UserShards = shards_of(self, ASKED_FOR)
+        shards.write(self.posterior_, Path(folder), self.engine, self.address)
 
     # Adding and removing answers
 

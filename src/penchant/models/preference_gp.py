@@ -61,6 +61,7 @@ from penchant.models.defaults import (
 from penchant.models.features import (
     FeatureColumns,
     fitted_items,
+    in_order,
     named_relations,
     size_of_relations,
     stacked,
@@ -636,7 +637,8 @@ def posterior_of_new_nodes(
     n_old, n_all = len(known), size_of_relations(relations)
     features, names = known.X, _all_names(learned.data.items, n_all, X, relations)
     if features is not None:
-        features = stacked(features, columns.rows_of(names[n_old:], X, "items").X)
+        new = columns.rows(in_order(X, names[n_old:], "items"), n_all - n_old, "items").X
+        features = stacked(features, new)
     graphs = named_relations(relations, names, "items")
     universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
     problem = replace(learned.problem, universe=universe)

@@ -64,23 +64,22 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 def first_users(data: ShardedComparisons) -> Comparisons:
-    """The comparisons of the users of the first buckets: hyperparameters are learned from them,
-    and the model knows them."""
+    """The comparisons of the users of the first buckets, from which hyperparameters are learned."""
     return data.buckets(data.first_buckets(LEARNING_VOTES))
 
 
 def check_all_here(n_elsewhere: int) -> None:
-    """Raise where most of what was learned is not here, so that it cannot be learned again."""
+    """Raise where the model was fitted to comparisons that it does not hold."""
     if n_elsewhere:
         raise DataError(
-            f"{n_elsewhere:,} comparisons of other users are not in this model, so that it cannot "
-            "look at them again: fold_in new users, or fit again"
+            f"{n_elsewhere:,} comparisons of other users are not in this model, so that inference "
+            "cannot converge again: fold_in new users, or fit again"
         )
 
 
-def whereabouts(estimator: object, instead: str) -> Any:
-    """Where the users of scanned comparisons are; instead: what other models are asked for."""
-    found = vars(estimator).get("_elsewhere")
+def shards_of(estimator: object, instead: str) -> Any:
+    """The shards that an estimator was fitted to; instead: what other models can do."""
+    found = vars(estimator).get("_shards")
     if found is None:
         raise DataError(
             "this model was not fitted to scanned comparisons in this session: fit it to what "
@@ -97,9 +96,11 @@ def learn_shards(
     some: Comparisons,
     solution: UserSolution,
     watch: Callback | None,
-) -> tuple[FitState[UserProblem], "ShardStore"]:
-    """Sweep all users under the hyperparameters of a solution for some; what is known then of
-    those, and where the others are."""
+) -> tuple[FitState[UserProblem], "UserShards"]:
+    """Sweep all users under the hyperparameters of a solution for some.
+
+    Return the state of those, and where the others are.
+    """
     hyper = solution.hyper
     arrow = solution.prior.without_users()
     load = partial(_user_part, data.files, tied_items(arrow.item_covariance))
@@ -112,14 +113,11 @@ def learn_shards(
         sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
         swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
         opened.look(_save_sites, folder)
-    elsewhere = ShardStore(data.files, folder, data.groups, data.max_memory)
-    sites = elsewhere.sites(data.first_buckets(LEARNING_VOTES))
+    shards = UserShards(data.files, folder, data.groups)
+    sites = _joined([shards.sites(number) for number in data.first_buckets(LEARNING_VOTES)])
+    same = ("rank", "residual", "space", "optimizer", "n_evaluations")
     before = solution.inference.report
-    report = replace(
-        swept.report,
-        **{name: getattr(before, name) for name in ("rank", "residual", "space", "optimizer")},
-        n_evaluations=before.n_evaluations,
-    )
+    report = replace(swept.report, **{name: getattr(before, name) for name in same})
     posterior = replace(
         problem.posterior(solution),
         shared_mean=swept.mean,
@@ -128,26 +126,27 @@ def learn_shards(
     )
     known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
-    return FitState(*known, n_elsewhere=n_elsewhere), elsewhere
+    return FitState(*known, n_elsewhere=n_elsewhere), shards
 
 
 def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An engine's sweep and look, with results added up in the tree of the parts."""
 
-    def sweep(work: Work, told: Any) -> tuple[SweepSummary, SharedInformation]:
+    def sweep(work: Work, broadcast: Any) -> tuple[SweepSummary, SharedInformation]:
         def swept() -> tuple[SweepSummary, SharedInformation]:
-            seen, known = zip(*engine.sweep(work, told), strict=True)
-            return tree(seen, add_summaries), tree(known, add_information)
+            summaries, information = zip(*engine.sweep(work, broadcast), strict=True)
+            return tree(summaries, add_summaries), tree(information, add_information)
 
-        seen, known = journal.recall((SweepSummary, SharedInformation), swept, engine.skip_sweep)
-        return seen, known
+        kinds = (SweepSummary, SharedInformation)
+        summary, information = journal.recall(kinds, swept, engine.skip_sweep)
+        return summary, information
 
-    def look(work: Work, told: Any) -> SharedInformation:
-        known: SharedInformation
-        (known,) = journal.recall(
-            (SharedInformation,), lambda: (tree(engine.look(work, told), add_information),)
+    def look(work: Work, broadcast: Any) -> SharedInformation:
+        information: SharedInformation
+        (information,) = journal.recall(
+            (SharedInformation,), lambda: (tree(engine.look(work, broadcast), add_information),)
         )
-        return known
+        return information
 
     return sweep, look
 
@@ -162,41 +161,36 @@ def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None
     return state, None
 
 
+def _joined(parts: Sequence[Sites]) -> Sites:
+    """Sites one after the other."""
+    tau, nu = (np.concatenate([getattr(part, name) for part in parts]) for name in ("tau", "nu"))
+    return Sites(tau, nu)
+
+
 @dataclass(frozen=True)
-class ShardStore:
-    """Where the users of scanned comparisons are, and the sites that a fit found for them."""
+class UserShards:
+    """Where the users of scanned comparisons are, and the converged sites of their answers."""
 
     files: BucketFiles
     folder: Path
     groups: tuple[tuple[int, ...], ...]
-    max_memory: int
 
-    @property
-    def n_buckets(self) -> int:
-        """How many buckets users are in."""
-        return self.groups[-1][-1] + 1
-
-    def sites(self, numbers: Sequence[int]) -> Sites:
-        """The sites of some buckets' answers, one bucket after the other."""
-        found = [self._sites(number) for number in numbers]
-        tau, nu = (np.concatenate([getattr(s, name) for s in found]) for name in ("tau", "nu"))
-        return Sites(tau, nu)
-
-    def _sites(self, number: int) -> Sites:
-        path = self.folder / f"{number:05d}.npz"
-        known = read_arrays(
-            path,
+    def sites(self, number: int) -> Sites:
+        """The sites of one bucket's answers."""
+        advice = (
             "the folder of scanned comparisons must stay as long as the model is asked about their "
-            "users; fit again",
+            "users; fit again"
         )
-        return Sites(known["tau"], known["nu"])
+        arrays = read_arrays(self.folder / f"{number:05d}.npz", advice)
+        return Sites(arrays["tau"], arrays["nu"])
 
-    def learned(self, learned: FitState[UserProblem], users: Any) -> FitState[UserProblem]:
-        """What is known of these users."""
+    def state_of(self, learned: FitState[UserProblem], users: Any) -> FitState[UserProblem]:
+        """The state of a model with these users, by name."""
         asked = [users] if isinstance(users, str | int | float) else list(users)
+        n_buckets = self.groups[-1][-1] + 1
         parts, sites = [], []
-        for number in sorted({bucket_of(name, self.n_buckets) for name in asked}):
-            data, every = self.files.load(number), self._sites(number)
+        for number in sorted({bucket_of(name, n_buckets) for name in asked}):
+            data, every = self.files.load(number), self.sites(number)
             known = set(data.users).intersection(asked)
             part, rows = picked_users(data, [name for name in data.users if name in known])
             parts.append(part)
@@ -206,37 +200,34 @@ class ShardStore:
             raise DataError(
                 f"{min(lost, key=str)!r} made none of the scanned comparisons: check the name"
             )
-        tau, nu = (np.concatenate([getattr(s, name) for s in sites]) for name in ("tau", "nu"))
-        posterior = _of_users(learned.posterior, some, Sites(tau, nu))
-        problem = learned.problem.over(posterior.users, Rows.by_user(some.bare()))
+        posterior = _of_users(learned.posterior, some, _joined(sites))
         total = learned.data.n_comparisons + learned.n_elsewhere
         return replace(
             learned,
             data=some,
-            problem=problem,
+            problem=learned.problem.over(posterior.users, Rows.by_user(some.bare())),
             posterior=posterior,
-            sites=Sites(tau, nu),
+            sites=_joined(sites),
             n_elsewhere=total - some.n_comparisons,
         )
 
     def write(
         self, posterior: UserPosteriors, folder: Path, engine: str, address: str | None
     ) -> None:
-        """Write everybody's utilities, a file a bucket."""
+        """Write the utilities of all users, a file a bucket."""
         folder.mkdir(parents=True, exist_ok=True)
-        parts = Parts(self.settled, self.groups, self.files.folder, 0)
-        nobodys = replace(posterior, sites=posterior.sites.take(np.zeros(0, dtype=np.intp)))
+        parts = Parts(self._bucket, self.groups, self.files.folder, 0)
+        shared = replace(posterior, sites=posterior.sites.take(np.zeros(0, dtype=np.intp)))
         with open_engine(engine, parts, address) as opened:
-            opened.look(_write_utilities, (nobodys, folder))
+            opened.look(_write_utilities, (shared, folder))
 
-    def settled(self, number: int) -> "SettledUsers":
-        """The users of one bucket with their sites."""
-        return SettledUsers(number, self.files.load(number), self._sites(number))
+    def _bucket(self, number: int) -> "UserBucket":
+        return UserBucket(number, self.files.load(number), self.sites(number))
 
 
 @dataclass(frozen=True)
-class SettledUsers:
-    """Users with the sites that a fit found for their answers; number: of the bucket."""
+class UserBucket:
+    """The comparisons of one bucket's users, and their sites."""
 
     number: int
     data: Comparisons
@@ -249,62 +240,67 @@ class SettledUsers:
 
 
 def _of_users(posterior: UserPosteriors, data: Comparisons, sites: Sites) -> UserPosteriors:
-    """The posterior of other users, whom what is shared knows of too."""
+    """The posterior of other users, given what users share."""
     users = Inputs(index=np.arange(data.n_users))
     voted = UserSites.of(Rows.by_user(data.bare()), sites)
     return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
 
 
 def _write_utilities(
-    part: SettledUsers, state: State, told: tuple[UserPosteriors, Path]
+    part: UserBucket, state: State, broadcast: tuple[UserPosteriors, Path]
 ) -> tuple[State, None]:
-    posterior, folder = told
+    posterior, folder = broadcast
     data = part.data
-    known = _of_users(posterior, data, part.sites)
-    mean, var = known.utilities(np.arange(data.n_users), relative=True)
+    mean, var = _of_users(posterior, data, part.sites).utilities(
+        np.arange(data.n_users), relative=True
+    )
     columns = {
         "user": np.repeat(np.arange(data.n_users), data.n_items),
         "item": np.tile(np.arange(data.n_items), data.n_users),
         "mean": mean.ravel(),
         "sd": np.sqrt(var).ravel(),
     }
-    names = {"user": data.users, "item": data.items}
-    path = folder / f"part-{part.number:05d}.parquet"
-    path.unlink(missing_ok=True)
-    if data.n_users:
-        write_parquet(path, columns, names)
+    _write_part(folder, part.number, columns, {"user": data.users, "item": data.items})
     return state, None
+
+
+def _write_part(folder: Path, number: int, columns: dict[str, Any], names: dict[str, Any]) -> None:
+    """Write one bucket's file, or remove an earlier one where the bucket has no users."""
+    path = folder / f"part-{number:05d}.parquet"
+    path.unlink(missing_ok=True)
+    if names["user"]:
+        write_parquet(path, columns, names)
 
 
 def learn_communities(
     data: ShardedComparisons, engine: str, address: str | None, fitter: MixtureFitter
 ) -> tuple[FittedMixture, "CommunityShards"]:
-    """The communities of the first users, settled with everybody's answers.
+    """Search communities among the first users, then converge with the answers of all.
 
-    fitter: of the first users; personal taste is not looked for.
+    fitter: of the first users; without personal taste.
     """
     result = fitter.search()
     answers, hyper = pooled_answers(data.everybody), result.hyper
     mixture = replace(result.allocation.mixture, answers=answers)
     sizes = result.membership.sum(axis=0)
-    told = ComponentTables.by(result.posteriors, sizes, answers)
+    tables = ComponentTables.by(result.posteriors, sizes, answers)
     keys = answer_keys(answers, data.n_items)
-    where = CommunityShards(data.files, keys, data.groups, data.max_memory, told)
-    parts = replace(where.parts, kept=data.is_kept)
-    task = told.table.tobytes() + told.log_weights.tobytes()
-    with open_engine(engine, parts, address, task) as opened:
-        journal = Journal(opened.folder if parts.kept else None)
+    load = partial(_community_part, data.files, keys)
+    parts = Parts(load, data.groups, data.files.folder, data.max_memory)
+    task = tables.table.tobytes() + tables.log_weights.tobytes()
+    with open_engine(engine, replace(parts, kept=data.is_kept), address, task) as opened:
+        journal = Journal(opened.folder if data.is_kept else None)
 
-        def ask(views: ComponentTables) -> Members:
+        def ask(tables: ComponentTables) -> Members:
             members: Members
             (members,) = journal.recall(
-                (Members,), lambda: (tree(opened.look(choose_communities, views), add_members),)
+                (Members,), lambda: (tree(opened.look(choose_communities, tables), add_members),)
             )
             return members
 
-        settled = converge_parts(mixture.model(hyper.theta), told, data.n_users, ask)
+        settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)
     order = np.argsort(-settled.members.sizes, kind="stable")
-    told = ComponentTables(settled.told.table[:, order], settled.told.log_weights[order])
+    tables = ComponentTables(settled.tables.table[:, order], settled.tables.log_weights[order])
     mixture = replace(fitter.mixture, answers=answers).precise()
     posteriors = tuple(
         fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
@@ -315,37 +311,28 @@ def learn_communities(
         sampled=fitter.data,
         hyper=hyper,
         start=fitter.mixture.hyper,
-        membership=memberships(MixturePart.of(0, fitter.data, keys), told),
+        membership=memberships(MixturePart.of(0, fitter.data, keys), tables),
         posteriors=posteriors,
         report=SearchReport.of((*result.trace, step)),
         max_rank=fitter.mixture.max_rank,
         n_elsewhere=data.n_comparisons - fitter.data.n_comparisons,
         all_sizes=settled.members.sizes[order],
     )
-    return found, replace(where, told=told)
+    return found, CommunityShards(parts, tables)
 
 
 @dataclass(frozen=True)
 class CommunityShards:
-    """Where the users of scanned comparisons are, and what their memberships follow from."""
+    """The shards of scanned comparisons, and the tables from which memberships follow."""
 
-    files: BucketFiles
-    keys: IntArray
-    groups: tuple[tuple[int, ...], ...]
-    max_memory: int
-    told: ComponentTables
-
-    @property
-    def parts(self) -> Parts:
-        """For an engine."""
-        load = partial(_community_part, self.files, self.keys)
-        return Parts(load, self.groups, self.files.folder, self.max_memory)
+    parts: Parts
+    tables: ComponentTables
 
     def write(self, folder: Path, engine: str, address: str | None) -> None:
-        """Write everybody's memberships, a file a bucket."""
+        """Write the memberships of all users, a file a bucket."""
         folder.mkdir(parents=True, exist_ok=True)
         with open_engine(engine, self.parts, address) as opened:
-            opened.look(_write_memberships, (self.told, folder))
+            opened.look(_write_memberships, (self.tables, folder))
 
 
 def _community_part(files: BucketFiles, keys: IntArray, number: int) -> MixturePart:
@@ -353,18 +340,15 @@ def _community_part(files: BucketFiles, keys: IntArray, number: int) -> MixtureP
 
 
 def _write_memberships(
-    part: MixturePart, state: State, told: tuple[ComponentTables, Path]
+    part: MixturePart, state: State, broadcast: tuple[ComponentTables, Path]
 ) -> tuple[State, None]:
-    views, folder = told
-    shares: FloatArray = memberships(part, views)
+    tables, folder = broadcast
+    shares: FloatArray = memberships(part, tables)
     n_users, K = shares.shape
-    columns: dict[str, Any] = {
+    columns = {
         "user": np.repeat(np.arange(n_users), K),
         "community": np.tile(np.arange(K), n_users),
         "membership": shares.ravel(),
     }
-    path = folder / f"part-{part.number:05d}.parquet"
-    path.unlink(missing_ok=True)
-    if n_users:
-        write_parquet(path, columns, {"user": part.data.users})
+    _write_part(folder, part.number, columns, {"user": part.data.users})
     return state, None

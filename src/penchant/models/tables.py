@@ -272,7 +272,13 @@ class Ranking(RowTable[RankedItem]):
         if item is not None and item not in names:
             raise DataError(f"item is {item!r}: it must be one of the {len(names)} ranked items")
         zero = float(np.mean(self["utility"])) if item is None else self[names.index(item)].utility
-        unit = self.per_unit
+        return self._rescaled(zero, self.per_unit, anchor, "elo")
+
+    def above_average(self) -> "Ranking":
+        """The same ranking with the average item at zero."""
+        return self._rescaled(float(np.mean(self["utility"])), 1.0, 0.0, self.scale)
+
+    def _rescaled(self, zero: float, unit: float, anchor: float, scale: str) -> "Ranking":
         rows = tuple(
             row._replace(
                 utility=anchor + unit * (row.utility - zero),
@@ -282,7 +288,7 @@ class Ranking(RowTable[RankedItem]):
             )
             for row in self.rows
         )
-        return replace(self, rows=rows, scale="elo")
+        return replace(self, rows=rows, scale=scale)
 
     def to_polars(self) -> Any:
         """A polars data frame, one row an item."""

@@ -1,4 +1,4 @@
-"""Communities of taste: who is near whom, how many there are, what each prefers."""
+"""Communities: maps of their members, their number, their utilities."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -154,9 +154,7 @@ def plot_community_utilities(
     2
     """
     communities = getattr(communities, "communities_", communities)
-    tables = [
-        {row.item: row for row in community.ranking.above_average()} for community in communities
-    ]
+    tables = [{row.item: row for row in community.ranking} for community in communities]
     share = [community.share for community in communities]
     average = {
         item: sum(w * table[item].utility for w, table in zip(share, tables, strict=True))

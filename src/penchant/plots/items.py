@@ -1,4 +1,4 @@
-"""Items and their utilities: the ranking, one user's taste, who wins against whom."""
+"""Items: the ranking, one user's utilities, win probabilities."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -211,33 +211,22 @@ def _end(ax: Any, line: Any) -> float:
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """The places, moved until they are this far apart, in the same order.
+    """The places, moved by least squares until they are this far apart, in the same order.
 
     >>> spread([0.5, 0.5, 0.0], 0.2)
     [0.4, 0.6, 0.0]
     """
+    from scipy.optimize import isotonic_regression
+
     order = np.argsort(places, kind="stable")
-    groups = [[float(places[k])] for k in order]
-    merged: list[list[float]] = []
-    for group in groups:
-        merged.append(group)
-        # neighbours that touch form one stack, centred at the mean of its members
-        while len(merged) > 1 and _bottom(merged[-1], apart) - _top(merged[-2], apart) < apart:
-            upper = merged.pop()
-            merged[-1] = merged[-1] + upper
-    result = [0.0] * len(order)
-    flat = [_bottom(group, apart) + k * apart for group in merged for k in range(len(group))]
-    for k, place in zip(order, flat, strict=True):
-        result[k] = round(place, 6)
-    return result
-
-
-def _bottom(group: list[float], apart: float) -> float:
-    return sum(group) / len(group) - 0.5 * apart * (len(group) - 1)
-
-
-def _top(group: list[float], apart: float) -> float:
-    return _bottom(group, apart) + apart * (len(group) - 1)
+    least = apart * np.arange(len(order))
+    result = np.empty(len(order))
+    # place[k + 1] − place[k] ≥ apart means that place[k] − k apart does not fall
+    result[order] = (
+        isotonic_regression(np.asarray(places, dtype=np.float64)[order] - least).x + least
+    )
+    moved: list[float] = result.round(6).tolist()
+    return moved
 
 
 def name_points(ax: Any, places: Any, names: Iterable[object]) -> None:

@@ -31,7 +31,7 @@ _NAMES = {
 }
 _MODULE = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = list(_MODULE)
+__all__ = ["choose_model", "encode", "evaluate", "report", "segments"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from penchant.numerics.types import FloatArray
 MISSING_WORDS = {"", "na", "<na>", "n/a", "nan", "nat", "null", "none", "?"}
 ID_WORDS = {"id", "item", "itemid", "name", "user", "userid"}
 MAX_LEVELS = 50
-"""A text column with more levels, or with more than half as many as rows, describes nothing."""
+"""A text column with more levels, or with more than half as many as rows, is left out."""
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -25,8 +25,8 @@ Columns = Mapping[str, Sequence[Any]]
 class EncodedColumn:
     """How one column of the table becomes columns of the matrix.
 
-    A number stays a number: missing ones become the median, and where there are any a further
-    column marks them. A category becomes one 0/1 column a level; one level of two is enough.
+    Numbers stay; a missing one becomes the median, and a further column marks it. A category
+    becomes one 0/1 column a level; of two levels, one column is enough.
     """
 
     name: str
@@ -61,7 +61,7 @@ class EncodedColumn:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a table becomes a matrix; learned once, applied to new rows."""
+    """How a table becomes a matrix: learned from one table, applied to others."""
 
     id_column: str | None
     columns: tuple[EncodedColumn, ...]
@@ -89,8 +89,8 @@ class Encoding:
 class Encoded:
     """A feature table as numbers, to be given to models as X.
 
-    values: (n, d). names: what each row is about. encoding: how the table became numbers.
-    left_out: a sentence about each column that says nothing.
+    values: (n, d). names: the item or user of each row. encoding: how the table became numbers.
+    left_out: a sentence about each column that was left out.
     """
 
     values: FloatArray
@@ -100,11 +100,11 @@ class Encoded:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the matrix columns, under which models know them."""
+        """Names of the matrix columns."""
         return tuple(label for column in self.encoding.columns for label in column.labels)
 
     def like(self, table: Any) -> "Encoded":
-        """New rows, encoded as these were; the table has the same columns."""
+        """Another table with the same columns, in the same encoding."""
         values = self.encoding.encode(table)
         names = _names(as_columns(table), self.encoding.id_column, len(values))
         return Encoded(values, tuple(names), self.encoding)
@@ -114,7 +114,7 @@ class Encoded:
         return replace(self, values=self.values[rows], names=tuple(self.names[row] for row in rows))
 
     def joined(self, new: "Encoded") -> "Encoded":
-        """These rows and then new ones; of a name in both, the new row counts."""
+        """These rows and then new ones; a new row replaces an old one of the same name."""
         kept = [k for k, name in enumerate(self.names) if name not in set(new.names)]
         names = (*(self.names[k] for k in kept), *new.names)
         return Encoded(np.concatenate([self.values[kept], new.values]), names, self.encoding)
@@ -129,14 +129,14 @@ class Encoded:
 def encode(
     table: Any, names: Sequence[Any] | None = None, *, others: bool = False, what: str = "item"
 ) -> Encoded:
-    """Turn a table that describes items or people into numbers that models take as X.
+    """Encode a table of features of items or people as numbers, for X or `user_features`.
 
     table : a data frame, or columns by name. Numbers stay; a text column becomes one 0/1 column
         a level; a missing number becomes the median, and a further column marks it.
     names : whose rows to take, and in which order: `data.items` or `data.users`. The column that
-        holds them is found. None: the rows of the table as they are.
-    others : whether rows of which `names` knows nothing come after those that it names.
-    what : what a row is about, for messages.
+        holds them is found by its cells. None: the rows of the table in their order.
+    others : whether the table's other rows follow after those of `names`.
+    what : "item" or "user", for messages.
 
     >>> import penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
@@ -175,8 +175,8 @@ def encode(
 
 
 def as_names(cells: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-    """Cells as names: those that are known by their text, others as whole numbers where all
-    known names are such.
+    """Cells as names: the known name of the same text; else a whole number where all known names
+    are whole numbers, else the text.
 
     >>> as_names(["2", "07", "4"], [1, 2, 3])
     [2, '07', 4]
@@ -187,19 +187,19 @@ def as_names(cells: Sequence[Any], like: Sequence[Any]) -> list[Any]:
 
 
 def as_columns(table: Any) -> Columns:
-    """Columns by name: of a mapping, of what has one as `columns`, or of a data frame."""
+    """Column name → cells, of a mapping, a data frame, or a table with a mapping `columns`."""
     named = table if isinstance(table, Mapping) else table.columns
     cells = named if isinstance(named, Mapping) else table
     return {str(name): list(cells[name]) for name in named}
 
 
 def source_of(table: Any) -> str:
-    """What to call a table in a message: its file, where it came from one."""
+    """The name of a table's file for messages."""
     return str(getattr(table, "source", "the table"))
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell says nothing."""
+    """Whether a cell is empty or holds a word for a missing value."""
     return str(cell).strip().lower() in MISSING_WORDS
 
 
@@ -212,7 +212,7 @@ def _new_name(text: str, whole: bool) -> Any:
 
 
 def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, list[str]]:
-    """How to encode a table, and a sentence about each column that is left out."""
+    """The encoding of a table, and a sentence about each column that is left out."""
     kept, left_out = [], []
     for name, cells in columns.items():
         if name == id_column:
@@ -234,7 +234,7 @@ def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, list[str]
 
 
 def _why_useless(cells: Sequence[Any], n_numbers: int, n_levels: int) -> str:
-    """Why a column with many different texts is left out; a slip among numbers is pointed at."""
+    """Why a column with many different texts is left out; names a text among numbers."""
     wrong = [row for row, c in enumerate(cells) if _number(c) is None and not is_missing(c)]
     if n_numbers > len(wrong):
         return (
@@ -245,7 +245,7 @@ def _why_useless(cells: Sequence[Any], n_numbers: int, n_levels: int) -> str:
 
 
 def _find_id_column(columns: Columns, names: Sequence[Any], what: str, source: str) -> str:
-    """The column that holds the names: the one in which most of them are found."""
+    """The column that holds most of the names."""
     wanted = {str(name) for name in names}
     found = {column: len(wanted & set(map(str, cells))) for column, cells in columns.items()}
     best = max(found, key=lambda column: (found[column], _is_called_id(column)), default="")

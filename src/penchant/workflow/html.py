@@ -18,11 +18,11 @@ _ASSETS = files(__package__)
 STYLE, SCRIPT = (
     "\n" + (_ASSETS / name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
 )
-"""The script sorts and searches tables; the page is whole without it, too."""
+"""The script sorts and searches tables; the page is complete without it."""
 
 
 class Drawn(NamedTuple):
-    """A cell that holds more than a text: its HTML, and the number that it is sorted by."""
+    """A table cell in HTML, and the number by which it is sorted."""
 
     html: str
     sort: float
@@ -44,7 +44,7 @@ def interval(row: Any, span: tuple[float, float], form: str = "+.2f") -> Drawn:
 
 
 def page(title: str, lead: str, sections: Sequence[tuple[str, str]], foot: str) -> str:
-    """The whole document; sections are (heading, body), and foot and bodies are HTML already."""
+    """The document; sections are (heading, body). Lead, bodies and foot are HTML already."""
     links = "".join(
         f'<li><a href="#part-{k}">{escape(heading)}</a></li>'
         for k, (heading, _) in enumerate(sections, start=1)
@@ -94,14 +94,14 @@ def table(
 def figure(axes: Any, alt: str, caption: str, width: str, dense: bool = False) -> str:
     """A drawing of matplotlib's, as a picture inside the page.
 
-    An image of its own, not inline: the parts of two drawings would share their names. A dense
-    one scrolls on a narrow screen rather than shrink until nothing can be read.
+    It is an image, not inline SVG: two drawings would use the same ids. A dense one scrolls on a
+    narrow screen instead of shrinking.
     """
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "penchant"}), catch_warnings():
-        # letters stay text: the reader's browser has the fonts
+        # letters stay text: the browser has the fonts
         filterwarnings("ignore", message="Glyph .* missing from font")
         axes.figure.savefig(
             buffer, format="svg", bbox_inches="tight", metadata={"Date": None}, transparent=True
@@ -130,7 +130,7 @@ def _cells(row: Sequence[Any], kinds: Sequence[str], header: Sequence[str]) -> s
 
 
 def _sort_key(cell: str) -> str:
-    """The number that a cell begins with, where it looks like one; nothing for a dash."""
+    """The attribute with the number that a cell begins with; empty for a dash."""
     if cell == "–":
         return ' data-sort=""'
     number = _FIRST_NUMBER.match(cell) if _is_numeric(cell) else None

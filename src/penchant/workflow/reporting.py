@@ -103,7 +103,7 @@ def report(
 def write_report(material: Material, model: Any, why: str, path: Path, title: str) -> Path:
     """Write the report on a fitted model; why: the reason for the choice of the model."""
     data, name = material.data, name_of(model)
-    ranking = model.rank(level=LEVEL).above_average()
+    ranking = model.rank(level=LEVEL)
     lead = html.paragraph(lead_sentences(ranking, data)) + html.paragraph(
         f"Model: {name} ({why}).", "soft"
     )
@@ -199,7 +199,7 @@ def held_out_check(material: Material, model: Any) -> str:
 
 
 def lead_sentences(ranking: Ranking, data: Comparisons) -> str:
-    """What was found, in two sentences."""
+    """The number of comparisons, and the best item."""
     best = ranking[0]
     who = f" by {data.n_users:,} people" if data.users else ""
     text = f"{data.n_comparisons:,} comparisons{who} between {data.n_items:,} items. "
@@ -252,7 +252,7 @@ def _knows_how_sure(ranking: Ranking) -> bool:
 
 
 def win_probabilities(model: Any, ranking: Ranking) -> Iterator[Section]:
-    """Who beats whom among the first."""
+    """The matrix of win probabilities between the first items."""
     if not _knows_how_sure(ranking) or len(ranking) < 2:
         return
     items = [row.item for row in ranking[:SHOWN_WINS]]
@@ -270,7 +270,7 @@ def win_probabilities(model: Any, ranking: Ranking) -> Iterator[Section]:
 
 
 def community_sections(model: Any) -> Iterator[Section]:
-    """Who they are and how each ranks, side by side; no map and no trace where there is one."""
+    """Communities with their rankings side by side, a map, and the sampler's trace if it ran."""
     if not hasattr(model, "membership_"):
         return
     if model.draws_ is None:
@@ -299,7 +299,7 @@ def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
 def _side_by_side(found: Sequence[Any]) -> str:
     """Every item in every community, on one scale; the order is that of the largest community."""
     shown = found[:SHOWN_COMMUNITIES]
-    rankings = [community.ranking.above_average() for community in shown]
+    rankings = [community.ranking for community in shown]
     by_item = [{row.item: row for row in ranking} for ranking in rankings]
     low = min(float(ranking["low"].min()) for ranking in rankings)
     high = max(float(ranking["high"].max()) for ranking in rankings)
@@ -340,7 +340,7 @@ def _search(model: Any) -> str:
 
 
 def effect_table(model: Any) -> Iterator[Section]:
-    """What the order shown and covariates do, where the model tells."""
+    """Effects of the order shown and of covariates, where the model has them."""
     if found := getattr(model, "effects_", ()):
         header, *rows = found.cells()
         note = (
@@ -354,7 +354,7 @@ def effect_table(model: Any) -> Iterator[Section]:
 
 
 def rater_table(model: Any, n_people: int = 0) -> Iterator[Section]:
-    """How reliably everybody answers, where the model tells and people are not too many."""
+    """The reliability of everybody who answered, unless they are too many."""
     if n_people > JUDGED_RATERS:
         return
     try:
@@ -371,7 +371,7 @@ def rater_table(model: Any, n_people: int = 0) -> Iterator[Section]:
 
 
 def drift_over_time(model: Any, ranking: Ranking, data: Comparisons) -> Iterator[Section]:
-    """How utilities went over time, where they drift: the first items as lines, all as numbers."""
+    """Utilities over time, where they drift: the first items as lines, all as numbers."""
     if getattr(model, "drift", None) is None or data.time is None:
         return
     days = np.linspace(float(data.time.min()), float(data.time.max()), N_TIMES)
@@ -406,7 +406,7 @@ def drift_over_time(model: Any, ranking: Ranking, data: Comparisons) -> Iterator
 
 
 def state_of(data: Comparisons) -> str:
-    """What is good and bad about the comparisons."""
+    """Warnings about the data, how they were read, and counts."""
     body = "".join(html.paragraph(text, "warning") for text in concerns(data))
     if data.source:
         body += html.paragraph(f"Read as: {data.source}.", "soft")
@@ -414,7 +414,7 @@ def state_of(data: Comparisons) -> str:
 
 
 def questions_next(model: Any) -> Iterator[Section]:
-    """What to ask next."""
+    """The questions that would teach the model most."""
     if isinstance(model, Scorer):
         return
     rows = questions(model, N_QUESTIONS)
@@ -461,7 +461,7 @@ def facts(data: Comparisons) -> list[tuple[str, str]]:
 
 
 def concerns(data: Comparisons) -> list[str]:
-    """What limits the conclusions, in sentences."""
+    """Sentences about what limits the conclusions."""
     checks = (check_never_compared, check_connected, check_all_ties)
     return [_sentence(message) for check in checks if (message := check(data)) is not None]
 

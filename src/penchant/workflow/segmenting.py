@@ -1,4 +1,4 @@
-"""The same items in parts of the data: a ranking of each part, and how far two parts differ."""
+"""Segments of the data: a ranking of each, and how far two differ."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -17,9 +17,9 @@ from penchant.workflow.models import Material, choose_model
 
 
 class SegmentDifference(NamedTuple):
-    """How much more an item is liked in one segment than in another, each against its average item.
+    """An item's utility in one segment minus that in another, each relative to its average item.
 
-    low, high: interval. prob_more: the chance that it is liked more at all.
+    low, high: interval. prob_more: P(difference > 0).
     """
 
     item: Any
@@ -44,8 +44,8 @@ class Segments:
     def difference(self, one: str, two: str, level: float = 0.95) -> list[SegmentDifference]:
         """Every item's utility in `one` minus that in `two`, the largest first.
 
-        Given the hyperparameters the two fits are independent, so variances add; the uncertainty
-        about the hyperparameters themselves, which both share, is not in the interval.
+        Given the hyperparameters the two fits are independent, so variances add. The interval does
+        not include the uncertainty about the hyperparameters, which both share.
         """
         check_argument("Segments.difference", "level", level, between(0.0, 1.0))
         first, second = (self._model(name).belief() for name in (one, two))
@@ -69,7 +69,7 @@ class Segments:
 
 
 def segments(parts: Mapping[str, Comparisons], X: Any = None, *, model: Any = None) -> Segments:
-    """Fit everybody together, and then each part of the data by itself with what was learned.
+    """Fit everybody together, and then each part of the data with the same hyperparameters.
 
     parts : comparisons by segment over the same items, as `io.read_segments` gives them.
     model : an estimator to fit; None: one that suits. Its hyperparameters are learned from all

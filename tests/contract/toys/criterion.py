@@ -5,6 +5,6 @@ import numpy as np
 from penchant.ask import criterion
 
 
-@criterion("gap")
+@criterion(reads_variances=False)
 def gap(belief, pairs, rng):
     return np.abs(belief.difference(pairs[:, 0], pairs[:, 1]).mean)

@@ -33,7 +33,7 @@ def read_preflib(path: Path) -> Comparisons:
         raise DataError(f"{path} holds more than {MOST} votes: that cannot be counted")
     read = merge_rankings(orders, None, numbers, count=np.array(votes, dtype=np.intp))
     named = tuple(map(names.__getitem__, numbers))
-    return Comparisons.from_orders(read._replace(items=named))
+    return Comparisons.from_table(*read._replace(items=named))
 
 
 def _parse(path: Path) -> tuple[dict[int, str], list[list[list[int]]], list[int]]:

@@ -58,16 +58,16 @@ from penchant.numerics.types import FloatArray
 FORMAT = "penchant model"
 VERSION = 4
 
-ESTIMATORS = {
-    "CommunityGP": "penchant.models.community_gp",
-    "KPCRank": "penchant.models.rankers",
-    "MultiUserGP": "penchant.models.multi_user_gp",
-    "PreferenceGP": "penchant.models.preference_gp",
-    "PreferencePerceptron": "penchant.models.preference_perceptron",
-    "RankRLS": "penchant.models.rankers",
-    "RankSVM": "penchant.models.rankers",
-}
-"""Every estimator and the module that defines it; a module is imported when first needed."""
+ESTIMATORS = (
+    "CommunityGP",
+    "KPCRank",
+    "MultiUserGP",
+    "PreferenceGP",
+    "PreferencePerceptron",
+    "RankRLS",
+    "RankSVM",
+)
+"""Every estimator by its public name; its module is imported when first needed."""
 
 STATES: dict[str, tuple[type, ...]] = {
     "PreferenceGP": (ItemProblem, PathProblem),
@@ -141,8 +141,8 @@ class Kind:
 
 @dataclass(frozen=True)
 class StoredLearned:
-    """What a file holds of `Learned`: data, hyperparameters, sites, settings; the posterior where
-    one refresh of the sites would be slow."""
+    """What a file holds of a `FitState`: data, hyperparameters, sites, settings; the posterior
+    where one refresh of the sites would be slow."""
 
     data: Comparisons
     hyper: ItemHyper | UserHyper | PathHyper
@@ -215,7 +215,7 @@ _AS_THEY_ARE = (
     "n_pending_sites",
     "n_elsewhere",
 )
-"""Fields of `Learned` that are stored as they are."""
+"""Fields of `FitState` that are stored as they are."""
 
 
 def _is_rebuilt(learned: FitState[Any]) -> bool:
@@ -669,4 +669,4 @@ def kind_called(name: str) -> Kind:
 @cache
 def estimator_classes() -> dict[str, type]:
     """Estimators by name."""
-    return {name: getattr(import_module(where), name) for name, where in ESTIMATORS.items()}
+    return {name: getattr(import_module("penchant.models"), name) for name in ESTIMATORS}
