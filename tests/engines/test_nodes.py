@@ -44,7 +44,7 @@ def test_a_node_that_dies_in_a_sweep(cluster, votes, expected, seed, monkeypatch
     node = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()
     at_sweep, after = rng.integers(1, 5), rng.uniform(0.0, 0.3)
-    killed, told = [], sweeps.Sweeps._told
+    killed, told = [], sweeps.Sweeps._broadcast
 
     def kill():
         time.sleep(after)
@@ -58,7 +58,7 @@ def test_a_node_that_dies_in_a_sweep(cluster, votes, expected, seed, monkeypatch
         return told(self, *given)
 
     counted.sweep = 0
-    monkeypatch.setattr(sweeps.Sweeps, "_told", counted)
+    monkeypatch.setattr(sweeps.Sweeps, "_broadcast", counted)
     model = pc.MultiUserGP(optimize=None, engine="ray").fit(None, votes)
     assert killed == [seed]
     assert model.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-8)

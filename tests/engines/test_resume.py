@@ -57,7 +57,7 @@ def test_a_scan_is_found_again(scan, kept, whole):
         assert again.n_comparisons == whole.n_comparisons
         assert np.array_equal(again.sizes, votes.sizes)
         for name in ("winner", "loser", "count", "tie"):
-            assert np.array_equal(getattr(again.everybody, name), getattr(votes.everybody, name))
+            assert np.array_equal(getattr(again.pooled, name), getattr(votes.pooled, name))
 
 
 def test_an_interrupted_scan_begins_anew(scan, kept, monkeypatch):
@@ -158,7 +158,7 @@ def test_changed_files_are_noticed(tmp_path):
 
 
 def test_a_file_that_changes_under_way_is_refused(tmp_path, monkeypatch):
-    path, deal = tmp_path / "votes.csv", scanning._deal
+    path, deal = tmp_path / "votes.csv", scanning._bucket_file
     path.write_text("winner,loser,user\ntea,milk,ann\n")
 
     def growing(*given):
@@ -166,7 +166,7 @@ def test_a_file_that_changes_under_way_is_refused(tmp_path, monkeypatch):
         path.write_text("winner,loser,user\ntea,milk,ann\ntea,milk,bob\n")
         return dealt
 
-    monkeypatch.setattr(scanning, "_deal", growing)
+    monkeypatch.setattr(scanning, "_bucket_file", growing)
     with pytest.raises(pc.DataError, match="changed while it was read"):
         pc.scan_comparisons(path)
 
@@ -184,7 +184,7 @@ def test_a_folder_of_something_else_stays_as_it_is(scan, kept):
     assert (kept / "bucket-00003.npz").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["scan.json", "everybody.npz"])
+@pytest.mark.parametrize("name", ["scan.json", "pooled.npz"])
 def test_damage_is_told(scan, kept, name):
     scan().close()
     (kept / name).write_bytes((kept / name).read_bytes()[:40])

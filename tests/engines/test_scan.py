@@ -53,7 +53,7 @@ def test_every_row_is_there_once(folder):
             read.n_comparisons,
             len(read),
         )
-        assert votes.everybody == read.pooled()
+        assert votes.pooled == read.pooled()
         place = votes.files.folder
     assert not place.exists()
 

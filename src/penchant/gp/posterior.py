@@ -122,7 +122,7 @@ class Posterior:
 
     universe: the items that the model was fitted on; target: the items looked at, by default
     the same. All index arguments are positions in `target`. widening: (r, q) G, or None for
-    nothing: see `items.people`. effects: of how comparisons were made, where that is known.
+    nothing: see `items.cluster_robust`. effects: of order and covariates, or None.
     """
 
     kernel: Kernel
@@ -343,7 +343,7 @@ def summarize_ranks(
 
 
 def _locked(kept: FloatArray) -> FloatArray:
-    """What is worked out once and handed out again must stay as it is."""
+    """Make a cached array read-only."""
     if isinstance(kept, np.ndarray):
         kept.flags.writeable = False
     return kept

@@ -223,7 +223,7 @@ class CommunityGP(UtilityModel):
         self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
-            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
+            columns, items = fitted_items(X, data.pooled, relations, self.kernel)
             found, self._shards = self._find_in_shards(items, data)
             return self._set_fit(found, columns)
         check_in_memory(self)

@@ -280,7 +280,7 @@ def learn_communities(
     fitter: of the first users; without personal taste.
     """
     result = fitter.search()
-    answers, hyper = pooled_answers(data.everybody), result.hyper
+    answers, hyper = pooled_answers(data.pooled), result.hyper
     mixture = replace(result.allocation.mixture, answers=answers)
     sizes = result.membership.sum(axis=0)
     tables = ComponentTables.by(result.posteriors, sizes, answers)

@@ -155,7 +155,6 @@ SIGNATURES: dict[str, tuple[str, str, re.Pattern[bytes]]] = {
 }
 """By ending: the medium, the type in HTTP, and how such a file begins."""
 
-ENDINGS = {"image": ".png", "audio": ".mp3", "video": ".mp4"}
 MEDIA_NAME = re.compile(r"[A-Za-z0-9_-]{16}\.[a-z0-9]{3,4}")
 
 

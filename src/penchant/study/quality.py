@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import log
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from scipy.special import betaincinv
@@ -121,17 +121,6 @@ def calibration(answers: Iterable[Answer]) -> dict[str, Any]:
         wins = share(sum(won for _, won in inside), len(inside))
         expected = sum(p for p, _ in inside) / len(inside) if inside else None
         rows.append({"from": low, "to": high, "expected": expected, "won": wins})
-    return {
-        "n": len(folded),
-        "log_score": _mean([won * log(p) + (1.0 - won) * log1m(p) for p, won in folded]),
-        "rows": rows,
-    }
-
-
-def log1m(p: float) -> float:
-    """log(1 − p), finite also at p = 1."""
-    return log(max(1.0 - p, 1e-12))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    # finite also where a prediction was 1
+    scores = [won * log(p) + (1.0 - won) * log(max(1.0 - p, 1e-12)) for p, won in folded]
+    return {"n": len(folded), "log_score": fmean(scores) if scores else None, "rows": rows}

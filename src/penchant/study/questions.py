@@ -20,7 +20,7 @@ REPEAT_AFTER = 8
 TRIES = 60
 """Random draws of items until one is new to a person."""
 
-PREPARED, OPEN, ANSWERED, SKIPPED, DROPPED = "prepared", "open", "answered", "skipped", "dropped"
+PREPARED, OPEN, ANSWERED, SKIPPED = "prepared", "open", "answered", "skipped"
 
 Order = tuple[tuple[int, ...], ...]
 """Positions on the screen in groups, best first: ((1,), (0,)) prefers the second of two."""

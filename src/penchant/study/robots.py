@@ -59,11 +59,6 @@ class RobotCrowd:
     retries: int = 0
     ends: float = math.inf
 
-    def quantile(self, what: str, q: float) -> float:
-        """A quantile of the seconds that a kind of request took."""
-        times = sorted(self.seconds.get(what, [math.nan]))
-        return times[min(len(times) - 1, int(q * len(times)))]
-
 
 @dataclass(frozen=True)
 class RobotPlan:

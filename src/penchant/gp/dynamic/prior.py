@@ -25,7 +25,7 @@ from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 MOST_PERIODS = 300
-"""Into which the time of all comparisons is divided, if nobody says otherwise."""
+"""Into which the time of all comparisons is divided by default."""
 FURTHEST = 1e12
 """Periods from the first; paths have long relaxed by then."""
 
@@ -77,7 +77,7 @@ def _effect_sd(z: FloatArray, count: FloatArray) -> FloatArray:
 
 
 def effect_names(data: Comparisons) -> tuple[str, ...]:
-    """What is told of how comparisons were made: the side shown first, and covariates."""
+    """Names of the effects: of the side shown first, and of covariates."""
     shown = Covariates.of(data)
     return () if shown is None else shown.names
 

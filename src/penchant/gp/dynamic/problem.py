@@ -1,4 +1,4 @@
-"""What is known of drifting utilities: at the last comparison, and at any other time."""
+"""The posterior of drifting utilities at any time, and the problem that gives it."""
 
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple
@@ -61,7 +61,7 @@ class PathPosterior(Posterior):
 
     @property
     def shown_effects(self) -> Normal:
-        """(q,) coefficients of the covariates; the side shown first, where told, is the first."""
+        """(q,) effects: of the side shown first, where known, then of covariates."""
         return Normal(self.effect_mean, self.effect_var)
 
     def at(self, target: Inputs | None) -> "PathPosterior":
@@ -108,7 +108,7 @@ class PathPosterior(Posterior):
         return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
-        """As of each of these days: smoothed within the data, foreseen beyond them."""
+        """As of each of these days: smoothed within the data, forecast beyond them."""
         periods = self.calendar.period(np.asarray(days, dtype=float))
         state = self._state(periods)
         known = np.union1d(self.meetings.period, periods)
@@ -140,7 +140,7 @@ class TimedPosterior(PathPosterior):
     paths: Any = None
 
     def at(self, target: Inputs | None) -> PathPosterior:
-        """The same; of new items, which are alike at all times, as they are at any."""
+        """The same; new items have the same posterior at all times."""
         at: PathPosterior = self if target is None else self.paths.at(target)
         return at
 
@@ -179,7 +179,7 @@ def _as_weights(mean: FloatArray, cov: FloatArray) -> dict[str, Any]:
     }
 
 
-# Drifting utilities as the engine wants them: hyperparameters, prior, gradient, posterior.
+# The problem: hyperparameters, prior, gradient, posterior
 
 
 LARGEST = 2e8
@@ -232,7 +232,7 @@ PathSolution = Solution[PathHyper, PathState]
 
 @dataclass(frozen=True)
 class PathProblem:
-    """Comparisons in time between the items of a universe, users not told apart."""
+    """Comparisons in time between the items of a universe, users pooled."""
 
     universe: Inputs
     edges: Rows
@@ -243,7 +243,7 @@ class PathProblem:
 
     @property
     def is_quick(self) -> bool:
-        """Answers are always settled: there is no other way here."""
+        """Sites always reconverge here."""
         return True
 
     def prior(self, hyper: PathHyper, extra: IntArray | None = None) -> PathPrior:

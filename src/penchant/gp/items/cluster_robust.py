@@ -1,4 +1,4 @@
-"""Answers of one person go together: what that leaves of a pooled posterior's certainty.
+"""Cluster-robust covariance of a pooled posterior: answers of one person are not independent.
 
 A pooled likelihood counts every answer as independent of the others. Where people differ, or rank
 many items at a stroke, their scores s_u = Φᵀ Aᵀ (c_u (ν − τ g)) vary more than its curvature says,
@@ -28,16 +28,15 @@ from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
 
 UNNAMED = "(not named)"
-"""Who gave the answers that came without a name to comparisons that have them: each is taken for
-somebody else's."""
+"""The user of answers without a name among named ones: each counts as a person of its own."""
 FEWEST = 5
-"""Fewer people say too little about how people differ."""
+"""With fewer people the variance between them is too uncertain to use."""
 MOST = 5_000
-"""Of more people so many are looked at: one number, and a few directions, are settled by then."""
+"""Most people whose scores are used; more change the factor by less than its own noise."""
 SMALL, DIRECTIONS = 1_500, 300
-"""Up to so many dimensions all directions are looked at, else so many of the widest."""
+"""Up to so many dimensions all eigenvectors are computed, else so many of the largest."""
 NEGLIGIBLE = 1e-3
-"""Share of a variance below which widening it is not worth a direction."""
+"""Eigenvalues below this share of the posterior variance are dropped."""
 
 
 @dataclass(frozen=True)

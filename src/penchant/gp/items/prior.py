@@ -141,7 +141,7 @@ class ItemPrior:
         )
 
     def by_pair(self, y: FloatArray) -> FloatArray:
-        """What is said of rows (m,), added up over those of the same pair."""
+        """Values of rows (m,), summed over those of the same pair."""
         return y if self.runs is None else self.runs.sum(y)
 
     def project(self, y: FloatArray) -> FloatArray:

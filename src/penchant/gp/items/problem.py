@@ -1,4 +1,4 @@
-"""One utility an item: hyperparameters, prior, gradient and EM, as the engine wants them."""
+"""One utility an item: hyperparameters, prior, gradient, EM, and the start of learning."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple

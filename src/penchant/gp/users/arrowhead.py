@@ -11,7 +11,7 @@ J = I − C L, R = L J. Then S = I + Σ_u (φ_u φ_uᵀ) ⊗ (ρ Φᵀ R_u Φ) i
 
 Everything is a sum over blocks of users given a small broadcast: `gather` takes the prior, a block
 and its sites to what S is made of, `ArrowState` takes S back to the block's differences. What a
-block needs in between is kept where it fits, and worked out again where it does not.
+block needs in between is stored where it fits in memory, and computed again where it does not.
 
 The variance of users that Φ_u leaves out is theirs alone: user u deviates by (1−ρ) + ρ missed_u.
 
@@ -141,11 +141,16 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
     )
 
 
-# The shared part
+# The shared part: W, its prior through the items' factor, and its posterior.
+#
+# The precision of W is S = I + Σ_u (φ_u φ_uᵀ) ⊗ (Gᵀ R_u G) with G = √ρ Φ, (n, r). With one user
+# feature, or as many columns as items, Σ φφᵀ ⊗ R is added up over items and contracted once; else
+# it is contracted user by user, so that no array of (r_u², n, n) exists. Where items fall into
+# parts that nothing ties together, S does too.
 
 
 class SharedPart(NamedTuple):
-    """Items that hang together, the columns of the factor that are about them, and its block.
+    """Connected items, the columns of the factor that belong to them, and its block.
 
     there: the block where W's matrices live.
     """
@@ -159,7 +164,7 @@ class SharedPart(NamedTuple):
 @dataclass(frozen=True)
 class SharedPrior:
     """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u; device: of users' stacks,
-    of what they know of W, and of its covariance."""
+    of the information about W, and of its covariance."""
 
     factor: FloatArray
     rank: int
@@ -174,11 +179,7 @@ class SharedPrior:
         parts: tuple[IntArray, ...] | None,
         device: Device = CPU,
     ) -> "SharedPrior":
-        """With the items of each part; None: all in one.
-
-        Measured on one core: 1,000 users who compared within 20 groups of 25 items fit in 2.9 s by
-        parts and in 6.3 s as one.
-        """
+        """From the items of each part; None: all in one part. See `benchmarks/paths.py`."""
         n, r = factor.shape
         if parts is None or len(parts) == 1 or (rank > 1 and r < n):
             whole = SharedPart(np.arange(n), np.arange(r), factor, device.matrix(factor))
@@ -207,7 +208,7 @@ class SharedPrior:
         return float(sum((self.rank * len(part.columns)) ** 3 for part in self.parts))
 
     def nothing(self) -> FloatArray:
-        """Information of nobody, (r_u², n, n) or (r_u², r, r)."""
+        """Zero information, (r_u², n, n) or (r_u², r, r)."""
         size = self.factor.shape[1 if self.is_contracted else 0]
         return self.device.matrix(np.zeros((self.rank**2, size, size)))
 
@@ -285,7 +286,7 @@ class SharedPrior:
 
 
 class Border(NamedTuple):
-    """What users know of effects: cross (q, r_u, n), their coupling with W before G, and corner
+    """Information about effects: cross (q, r_u, n), their coupling with W before G, and corner
     (q, q), the effects' precision, both with all deviations integrated out."""
 
     cross: FloatArray
@@ -376,12 +377,7 @@ class SharedState:
         return self.prior.pick(block, outer, self.covariance)
 
 
-# What users share: W, its prior seen through the items' factor, and its posterior.
-#
-# The precision of W is S = I + Σ_u (φ_u φ_uᵀ) ⊗ (Gᵀ R_u G) with G = √ρ Φ, (n, r). With one user
-# feature, or as many columns as items, Σ φφᵀ ⊗ R is added up over items and contracted once; else
-# it is contracted user by user, so that no array of (r_u², n, n) exists. Where items fall into
-# parts that nothing ties together, S does too.
+# One block of users
 
 
 class Eliminated(NamedTuple):
@@ -413,7 +409,7 @@ class Eliminated(NamedTuple):
 
     @property
     def R(self) -> FloatArray:
-        """(k, p, p): L − L C L, not L J: what L knows nothing of would be the rounding of C."""
+        """(k, p, p): L − L C L; as L J it would carry the rounding of C where L is zero."""
         pulled = _times(self.half, self.L)
         lost = multiply_stack(pulled.mT, pulled)
         if self.L.ndim == 3:
@@ -455,7 +451,7 @@ def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
 
 
 def local_factor(factor: FloatArray, K: FloatArray, block: Points) -> FloatArray:
-    """(k, p, min(p, r)) with F Fᵀ = K at each user's own points, or (1, …) if those are alike.
+    """(k, p, min(p, r)) with F Fᵀ = K at each user's own points, or (1, …) if those are the same.
 
     factor: (n, r), K = factor factorᵀ. Few points have a triangle of their own; where K is singular
     there, it comes from the factor's rows.
@@ -548,12 +544,12 @@ class ArrowPrior:
 
     @cached_property
     def is_kept(self) -> bool:
-        """Whether what is worked out for each block fits."""
+        """Whether the arrays of all blocks fit in memory."""
         size = sum(k * p * p for k, p in (block.shape for block in self.blocks))
         return bool(size <= self.device.kept_size)
 
     def personal(self, block: Points) -> FloatArray:
-        """(k,) the variance of each user's own deviation, in units of K_x; (1,) if all alike."""
+        """(k,) variance of each user's own deviation, in units of K_x; (1,) if all are equal."""
         missed = self.users.missed
         if missed is None:
             return np.array([1.0 - self.sharing])
@@ -624,7 +620,7 @@ class ArrowPrior:
 
 
 def gather(prior: ArrowPrior, block: Points, part: Eliminated, information: FloatArray) -> None:
-    """Add what a block's users know of W, Σ_u φ_u φ_uᵀ ⊗ R_u, to the information."""
+    """Add the information of a block's users about W, Σ_u φ_u φ_uᵀ ⊗ R_u."""
     prior.shared.add(information, block, outer_products(prior.phi(block)), part.R)
 
 
@@ -708,7 +704,7 @@ class ArrowState:
         return self.response_to(self.shift)
 
     def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
-        """Every block with its users eliminated, worked out again where it was not kept."""
+        """Every block with its users eliminated, computed again where it was not stored."""
         if self.eliminated:
             kept = zip(self.prior.blocks, self.eliminated, strict=True)
             yield from ((number, *both) for number, both in enumerate(kept))
@@ -747,9 +743,9 @@ class ArrowState:
 
     def residual(self, response: Response) -> tuple[FloatArray, ...]:
         """Aᵀ (x − D A Σ x) of each block's users, for a shift x of the rows."""
-        everybodys, residual = self.shared_utilities(response.shared), []
+        utilities, residual = self.shared_utilities(response.shared), []
         for number, block, part in self.each():
-            utility = block.pick(self.prior.phi(block), everybodys)
+            utility = block.pick(self.prior.phi(block), utilities)
             left = part.forced(response.own[number]) - part.pulled(part.kept(utility))  # R = L J
             residual.append(left)
         return tuple(residual)
@@ -757,10 +753,10 @@ class ArrowState:
     def covariance_times(self, y: FloatArray) -> FloatArray:
         """A Σ Aᵀ y, (m,)."""
         response = self.response_to(y)
-        everybodys = self.shared_utilities(response.shared)
+        utilities = self.shared_utilities(response.shared)
         answer = self.prior.device.full((1, len(y)), 0.0)
         for number, block, part in self.each():
-            utility = part.kept(block.pick(self.prior.phi(block), everybodys))
+            utility = part.kept(block.pick(self.prior.phi(block), utilities))
             moved = block.forward(utility + part.deviation(response.own[number]))
             block.put(answer, (moved,))
         differences: FloatArray = to_numpy(answer)[0]
@@ -803,9 +799,9 @@ class ArrowState:
         """(m,) means and variances of the differences of utilities, where W has the posterior mean
         `shared`, and users the shifts `own` of each block, (k, p)."""
         moments = self.prior.device.full((2, len(self.weight)), 0.0)
-        everybodys = self.shared_utilities(shared)
+        utilities = self.shared_utilities(shared)
         for number, block, part in self.each():
-            utility = part.kept(block.pick(self.prior.phi(block), everybodys))
+            utility = part.kept(block.pick(self.prior.phi(block), utilities))
             utility += part.deviation(own[number])
             C = part.C
             found = block.moments(utility, C, part.left_by(C), self.shared_at(block))

@@ -1,4 +1,4 @@
-"""Users in stacks: everybody who compared equally many items is worked on at once.
+"""Users in stacks: those who compared equally many items form one batch.
 
 A user's comparisons touch only p of the n items, and all that inference does to one user happens
 on those p. Users with the same p form blocks, so that NumPy's stacked routines replace a loop.
@@ -311,12 +311,11 @@ Points = Block | PairBlock
 #
 # Where the prior ties no two items together, the parts into which a user's own comparisons fall
 # know nothing of each other but what is shared: each part is then a row of its own, and p³ is that
-# of the parts. What everybody compared falls into parts in the same way.
+# of the parts. The items of all users fall into parts in the same way.
 
 
 MANY = 3_000
-"""Comparisons from which on blocks of two kinds pay: measured on one core, a fit of 3,000 users
-with 5 comparisons each of 200 items takes 6.6 s with `PairBlock` and 11.1 s without."""
+"""Comparisons from which on blocks of two kinds save time: see `benchmarks/paths.py`."""
 PAIRS_SHARE = 8
 """How many times smaller stacks of comparisons are than those of items: what is read at their
 items is four times as large."""
@@ -393,7 +392,7 @@ def _without_circles(user: IntArray, winner: IntArray, loser: IntArray, n_items:
 
 
 def tied_items(K: FloatArray) -> IntArray:
-    """(n,) labels: items have the same where the prior covariance ties them, however far round.
+    """(n,) labels: items have the same one where a path of prior covariances connects them.
 
     >>> tied_items(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]])).tolist()
     [0, 1, 0]
@@ -411,7 +410,7 @@ def tied_items(K: FloatArray) -> IntArray:
 def _user_parts(
     user: IntArray, winner: IntArray, loser: IntArray, tied: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Parts of users whose items hang together: (parts,) owners, and the part of each vote."""
+    """Parts of users whose items are connected: (parts,) owners, and the part of each row."""
     n, m = len(tied), len(user)
     ends = np.tile(user, 2) * n + np.concatenate([winner, loser])
     cells, place = np.unique(ends, return_inverse=True)

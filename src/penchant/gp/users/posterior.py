@@ -1,8 +1,8 @@
-"""What is known of every user's taste: predictions for known, new and future users.
+"""The posterior of every user's utilities: predictions for known, new and future users.
 
-A user's utilities are f_u = Φ v_u + rest, so that all there is to know of a user is the mean and
-covariance of r weights v_u = √ρ Wᵀφ_u + √(1−ρ) r_u. They are worked out on demand from the shared
-posterior and the user's own sites; nothing of the size users × r² is kept.
+A user's utilities are f_u = Φ v_u + rest with r weights v_u = √ρ Wᵀφ_u + √(1−ρ) r_u. Their mean and
+covariance are computed on demand from the shared posterior and the user's own sites; nothing of the
+size users × r² is stored.
 """
 
 from collections.abc import Iterator
@@ -279,7 +279,7 @@ class ItemCovariances:
 
     @property
     def _is_single(self) -> bool:
-        """Whether users share one thing, so that one matrix serves everybody."""
+        """Whether users have one shared feature, so that one matrix serves all of them."""
         return len(self.shared_mean) == 1
 
     @cached_property
@@ -386,7 +386,7 @@ class UserPosteriors:
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
     sites these are. effects: of how comparisons were made, joint with W; users' own deviations
-    take them at their means. device: where many users' stacks are worked on; a copy knows none.
+    take them at their means. device: where stacks of users live; a pickled copy has none.
     """
 
     kernel: Kernel
@@ -407,7 +407,7 @@ class UserPosteriors:
     device: Device = field(default=CPU, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # what was worked out from the fields may live on the device
+        # cached arrays may live on the device
         return {each.name: getattr(self, each.name) for each in fields(self)} | {"device": CPU}
 
     def on(self, device: Device) -> "UserPosteriors":
@@ -455,14 +455,15 @@ class UserPosteriors:
 
     def spread(self) -> FloatArray:
         """(n,) standard deviation between people of a utility relative to the average item: of
-        what their features tell, and of their own deviations."""
+        what their features explain, and of their own deviations."""
         phi = self.user_features(np.arange(self.n_fitted))
-        told = self.shared_utilities(np.eye(phi.shape[1]))
-        told -= told.mean(axis=1, keepdims=True)
+        shared = self.shared_utilities(np.eye(phi.shape[1]))
+        shared -= shared.mean(axis=1, keepdims=True)
         between = np.atleast_2d(np.cov(phi.T, bias=True))
         K = self.kernel(self.target)
         own = np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean()
-        variance = np.einsum("ki,ki->i", told, multiply(between, told)) + (1.0 - self.sharing) * own
+        variance = (1.0 - self.sharing) * own
+        variance += np.einsum("ki,ki->i", shared, multiply(between, shared))
         spread: FloatArray = np.sqrt(np.maximum(variance, 0.0))
         return spread
 

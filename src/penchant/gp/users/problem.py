@@ -1,4 +1,4 @@
-"""One utility a user and item: hyperparameters, prior, gradient and EM, as the engine wants."""
+"""One utility a user and item: hyperparameters, gradient, EM, Sparse-EP and model choice."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -195,16 +195,16 @@ hyperparameters are learned."""
 MAX_ITEMS = 5_000
 SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 LEARNING_VOTES = 500_000
-"""Most distinct answers that hyperparameters are learned from: some users' are settled long
-before, and say as much."""
+"""Most distinct answers that hyperparameters are learned from: those of more users change them by
+less than their standard error."""
 LEARNING_FLOPS = 3e9
 """Of a sweep over the users from whom hyperparameters are learned, at most."""
 LARGEST_LEARNED = 800
 LEARNING_ITEMS = 300
-"""Where more items than the first hang together, hyperparameters are learned from so many of them:
-one evaluation costs their cube."""
+"""Where more items than the first are connected, hyperparameters are learned from so many of them:
+an evaluation costs their cube."""
 EXACT_VOTES = 3_000
-"""Up to this many distinct answers settling every site is quick."""
+"""Up to this many distinct answers reconverging all sites takes well below a second."""
 EM = Schedule(rounds=300, tolerance=1e-5)
 
 
@@ -259,7 +259,7 @@ UserSolution = Solution[UserHyper, Any]
 class UserProblem:
     """Comparisons by many users between the same items; `edges` are their votes.
 
-    device: where what there is of each user is worked on; a copy knows none.
+    device: where the arrays of users live; a pickled copy has none.
     """
 
     items: Inputs
@@ -304,7 +304,7 @@ class UserProblem:
 
     @property
     def is_quick(self) -> bool:
-        """Whether settling every site after each answer is no burden."""
+        """Whether reconverging all sites after each answer takes no noticeable time."""
         return len(self.edges) <= EXACT_VOTES
 
     def prior(self, hyper: UserHyper) -> ArrowPrior:
@@ -354,7 +354,7 @@ class UserProblem:
         ).on(self.device)
 
     def predict(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
-        """The comparisons of users whom the posterior knows."""
+        """The rows of known users, and the marginals of their g."""
         votes = self.edges
         known = rows[votes.user[rows] < len(posterior)]
         where = (votes.user[known], votes.winner[known], votes.loser[known])
@@ -390,8 +390,8 @@ class UserProblem:
         return replace(self, edges=votes, arrangements={})
 
     def few_items(self) -> "UserProblem":
-        """The items that were compared most, where very many hang together, and the answers
-        between them."""
+        """The items that were compared most, where very many are connected, and the rows between
+        them."""
         votes, n = self.edges, len(self.items)
         if n <= LARGEST_LEARNED or votes.outcomes.cliques is not None:
             return self
@@ -457,7 +457,7 @@ def _free(kernel: Kernel) -> FreeCovariance:
     return kernel
 
 
-# Sparse-EP: keep the users and items that taught most, predict from them alone (paper 003 § 3).
+# Sparse-EP: predict from the most informative users and items alone (paper 003 § 3).
 #
 # A comparison's worth is the entropy that inference took from its difference, ½ log(Σ_old/Σ_new)
 # (Eq. 22, put right) added up over the sweeps. The sum telescopes: it is ½ log of the prior

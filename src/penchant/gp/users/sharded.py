@@ -1,8 +1,8 @@
-"""Inference for users in parts: the posterior of W down, one small sum up, a sweep.
+"""Inference for users in parts: each sweep sends the posterior of W down and one small sum up.
 
-What the loop does to all comparisons at once is done here part by part. A part keeps its sites;
-it is told the posterior of W that they led to, proposes sites, moves, and returns what its users
-then know of W. The driver adds that up, and holds nothing that grows with the users.
+A part keeps its sites. It receives the posterior of W at these sites, proposes and moves sites, and
+returns the information of its users about W. The driver sums that; it holds nothing that grows with
+the users.
 """
 
 from collections.abc import Callable
@@ -70,10 +70,10 @@ class UserPart:
 
 @dataclass(frozen=True)
 class Broadcast:
-    """What a sweep tells every part.
+    """The message of a sweep to every part.
 
     prior: of no users, with the one φ that all have; shared, mean: the posterior of W at the sites
-    that parts have, a step `taken` of the way that they last wanted to go; step: how far to go now.
+    of the parts, a share `taken` of the way to those proposed last; step: the share to go now.
     """
 
     prior: ArrowPrior
@@ -99,8 +99,8 @@ class Broadcast:
 
 
 class SharedInformation(NamedTuple):
-    """What users know of W: information, shift (r_u, n) and the log-determinant of their own
-    deviations; sound: whether their precisions are positive definite."""
+    """Users' information about W, shift (r_u, n) and the log-determinant of their own deviations;
+    sound: whether their precisions are positive definite."""
 
     information: FloatArray
     collected: FloatArray
@@ -125,23 +125,24 @@ def add_summaries(one: SweepSummary, two: SweepSummary) -> SweepSummary:
 
 
 def sites_of(part: UserPart, state: State, taken: float) -> Sites:
-    """The sites of a part, a step on the way from those it had to those it wanted."""
+    """The sites of a part, a share `taken` of the way to the proposed ones."""
     if not state:
         return Sites.zeros(len(part.votes))
     return Sites(state["tau"], state["nu"]).towards(state["to_tau"], state["to_nu"], taken)
 
 
 def advance(
-    part: UserPart, state: State, told: Broadcast
+    part: UserPart, state: State, broadcast: Broadcast
 ) -> tuple[State, tuple[SweepSummary, SharedInformation]]:
-    """Propose sites by the posterior of W, go a step of the way, say what is known of W there."""
-    votes, sites = part.votes, sites_of(part, state, told.taken)
-    before = told.prior_of(part)
+    """Propose sites given the posterior of W, move, and return the information about W there."""
+    votes, sites = part.votes, sites_of(part, state, broadcast.taken)
+    before = broadcast.prior_of(part)
     weight, shift = votes.count * sites.tau, votes.count * sites.nu
-    here = ArrowState(before, weight, shift, (), 0.0, told.shared)
-    mean, var = here.edges_given(told.mean, here.adjoint(shift))
+    here = ArrowState(before, weight, shift, (), 0.0, broadcast.shared)
+    mean, var = here.edges_given(broadcast.mean, here.adjoint(shift))
     proposal, skipped = hold_invalid(
-        propose(RULES[told.rule], (mean, var), sites, told.likelihood, votes.outcomes), sites
+        propose(RULES[broadcast.rule], (mean, var), sites, broadcast.likelihood, votes.outcomes),
+        sites,
     )
     moves = scaled_moves(proposal, sites, votes.count, var)
     turn = straight = 0.0
@@ -154,16 +155,16 @@ def advance(
     log_scale = dot(votes.count, proposal.log_scale)
     seen = SweepSummary(change, turn, straight, skipped, log_scale, dot(shift, mean))
     state = {"tau": sites.tau, "nu": sites.nu, "to_tau": proposal.tau, "to_nu": proposal.nu}
-    return state, (seen, _known(part, state, told))
+    return state, (seen, _known(part, state, broadcast))
 
 
-def again(part: UserPart, state: State, told: Broadcast) -> tuple[State, SharedInformation]:
-    """What is known of W after another step the same way."""
-    return state, _known(part, state, told)
+def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, SharedInformation]:
+    """The information about W after another step towards the same proposal."""
+    return state, _known(part, state, broadcast)
 
 
-def _known(part: UserPart, state: State, told: Broadcast) -> SharedInformation:
-    prior, sites = told.prior_of(part), sites_of(part, state, told.step)
+def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformation:
+    prior, sites = broadcast.prior_of(part), sites_of(part, state, broadcast.step)
     weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
     information, log_det = prior.shared.nothing(), 0.0
     collected = np.zeros((1, len(prior.item_factor)))
@@ -191,9 +192,9 @@ class Swept(NamedTuple):
 class Sweeps:
     """All parts, as the loop drives them; nothing here grows with the users.
 
-    prior: of no users; sweep, look: of an engine, with results added up. known: what users know of
-    W at the present sites, a step `taken` of the way that parts last wanted to go; ahead: the same
-    after the step that `told` announced.
+    prior: of no users; sweep, look: of an engine, with summed results. known: the information about
+    W at the present sites, a share `taken` of the way to those proposed last; ahead: the same after
+    the step that `broadcast` announced.
     """
 
     prior: ArrowPrior
@@ -203,11 +204,11 @@ class Sweeps:
     look: Callable[..., SharedInformation]
 
     def __post_init__(self) -> None:
-        nobody = self.prior.shared.nothing()
-        self.known = SharedInformation(nobody, np.zeros((1, len(self.prior.item_factor))), 0.0)
-        self.shared = self.prior.shared.given(nobody)
+        none = self.prior.shared.nothing()
+        self.known = SharedInformation(none, np.zeros((1, len(self.prior.item_factor))), 0.0)
+        self.shared = self.prior.shared.given(none)
         self.mean, self.taken = np.zeros(0), 0.0
-        self.told: Any = None
+        self.broadcast: Any = None
         self.ahead, self.seen = self.known, SweepSummary(0.0, 0.0, 0.0, 0)
 
     def run(self, callback: Callback | None = None) -> Swept:
@@ -228,22 +229,24 @@ class Sweeps:
         return self.shared.jitter
 
     def propose(self, step: float) -> SweepSummary:
-        """Tell all parts the posterior of W; they propose sites, and go the step ahead."""
+        """Send all parts the posterior of W; they propose sites, and move the announced step."""
         self.mean = self.shared.solve(self.known.collected)
-        self.told = self._told(self.shared, self.mean, self.taken, step)
-        self.seen, self.ahead = self.sweep(advance, self.told)
+        self.broadcast = self._broadcast(self.shared, self.mean, self.taken, step)
+        self.seen, self.ahead = self.sweep(advance, self.broadcast)
         return self.seen
 
-    def _told(self, shared: SharedState, mean: FloatArray, taken: float, step: float) -> Broadcast:
-        _ = shared.covariance  # worked out once, for all parts
+    def _broadcast(
+        self, shared: SharedState, mean: FloatArray, taken: float, step: float
+    ) -> Broadcast:
+        _ = shared.covariance  # computed once, for all parts
         likelihood, rule = self.likelihood, self.settings.rule
         return Broadcast(self.prior, likelihood, rule, shared, mean, taken, step)
 
     def move(self, step: float) -> None:
-        """What users know of W after the step: that which was announced, or another."""
+        """Take the step: the one announced, or another."""
         known = self.ahead
-        if step != self.told.step:
-            known = self.look(again, replace(self.told, step=step))
+        if step != self.broadcast.step:
+            known = self.look(again, replace(self.broadcast, step=step))
         if not known.sound:
             raise NumericalError("a user's posterior precision is not positive definite")
         self.shared = self.prior.shared.given(known.information)

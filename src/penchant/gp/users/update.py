@@ -1,7 +1,7 @@
-"""Newcomers: a few comparisons by new users, without fitting everybody again.
+"""New users, and answers added one by one, without a refit.
 
-A new user's weights have the prior that the shared posterior gives them; their own comparisons
-condition it. What they say changes nobody else, which is what sets this apart from a refit.
+A new user's weights have the prior that the shared posterior gives them, conditioned on their own
+comparisons. Unlike in a refit, other users do not change.
 """
 
 from dataclasses import dataclass, replace
@@ -103,7 +103,7 @@ class NewcomerState:
 
 
 def check_newcomers(known: Comparisons, data: Comparisons) -> None:
-    """Folding in is for users whom nothing is known of yet, and for items that are known."""
+    """Refuse users who were fitted already, and items that were not."""
     if again := set(data.users) & set(known.users):
         raise DataError(
             f"{len(again)} of the users to fold in were fitted already, such as "
@@ -115,7 +115,7 @@ def check_newcomers(known: Comparisons, data: Comparisons) -> None:
 def votes_of_newcomers(
     known: Comparisons, extended: Comparisons, like: Covariates | None = None
 ) -> Rows:
-    """What those users compared who came after the known ones; like: effects that are known."""
+    """The rows of users who came after the known ones; like: known effects."""
     votes = _votes(extended, like)
     return votes.part(np.flatnonzero(votes.user >= known.n_users))
 
@@ -148,7 +148,7 @@ def fold_in(
 def with_newcomers(
     learned: FitState[UserProblem], data: Comparisons, newcomers: Inputs
 ) -> FitState[UserProblem]:
-    """What is known after new users' answers, who change nobody else; data: all answers."""
+    """The fit with new users folded in; data: all answers."""
     settings, like = learned.problem.settings, learned.problem.edges.shown
     late = votes_of_newcomers(learned.data, data, like)
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
@@ -164,7 +164,7 @@ def with_newcomers(
 
 
 def _votes(data: Comparisons, like: Covariates | None) -> Rows:
-    """As the known effects see them; where there are none, newcomers' cannot be learned."""
+    """Rows with the known effects; effects are not learned from new users."""
     if like is None:
         return Rows.by_user(data.bare())
     votes = Rows.by_user(data, like)
@@ -186,19 +186,18 @@ def _pairs_first(known: Rows, late: Rows) -> IntArray:
     return np.concatenate([*pairs, *choices])
 
 
-# Answers of many users added one by one: each is a rank-one change of what users share, and of
-# the user's own part.
+# Answers added one by one: each is a rank-one update of the shared part and of the user's own part.
 
 
 def rank_one_update(
     learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
 ) -> FitState[UserProblem] | None:
-    """Add answers one by one, each by the moments of its own update; newcomers are folded in.
+    """Add answers one by one, each by moment matching at its own marginal; fold new users in.
 
-    data, problem: the known comparisons with the new ones. Whoever was fitted teaches everybody a
-    little, whoever was folded in nobody else. None where it cannot be: sites that Sparse-EP
-    dropped, effects of how comparisons were made, or an answer that lowers the precision, as a
-    lapse may.
+    data, problem: the known comparisons with the new ones. An answer of a fitted user updates the
+    shared part, that of a folded-in user only their own. Returns None where that is not possible:
+    with sites that Sparse-EP dropped, with effects of order or covariates, or for an answer that
+    lowers the precision, as one with lapses may.
     """
     if problem.edges.shown is not None:
         return None

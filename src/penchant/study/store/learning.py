@@ -107,11 +107,10 @@ def prepare(
             continue
         if real and not active.issuperset(question.items):
             continue
-        name = new_id()
         for item in question.items if real else ():
             asked[item] = asked.get(item, 0) + 1
         # one after another, so that they are handed out in the order of their choice
-        rows.append(_row(question, study, name, version, now + 1e-6 * len(rows)))
+        rows.append(_row(question, study, version, now + 1e-6 * len(rows)))
     if rows:
         conn.execute(t.question.insert(), rows)
     if asked:
@@ -125,7 +124,8 @@ def prepare(
     return len(rows)
 
 
-def _row(question: Prepared, study: str, name: str, version: int, at: float) -> dict[str, Any]:
+def _row(question: Prepared, study: str, version: int, at: float) -> dict[str, Any]:
+    name = new_id()
     shown, p = rules.shown_order(question.items, name), question.p_before
     return {
         "id": name,

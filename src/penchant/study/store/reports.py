@@ -12,6 +12,9 @@ from penchant.study.store import learning, participants, studies
 from penchant.study.store import tables as t
 
 RATE_SECONDS = 60.0
+"""The rate of answers is their number within the last minute."""
+ABOUT = ("user", "count", "kind", "form", "ms", "at")
+"""Columns of an export that are fields of an answer."""
 
 
 def version(conn: Connection, study: str) -> tuple[Any, ...]:
@@ -131,8 +134,7 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     answers = [a for a in record.answers.values() if names.keys() >= set(a.items)]
     as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
     for answer in answers:
-        names_of_columns = ("user", "count", "kind", "form", "ms", "at")
-        about = {name: getattr(answer, name) for name in names_of_columns}
+        about = {name: getattr(answer, name) for name in ABOUT}
         for row in as_rows(answer, names):
             yield row | about
 

@@ -43,7 +43,9 @@ async def welcome(study: StudyName, request: Request) -> Response:
     """The first page: welcome, consent, start. A GET changes nothing."""
     site = site_of(request)
     it = await site.read(studies.get, study)
-    panel = _external_id(it.config, request.query_params)
+    given = request.query_params
+    panels = [given[name] for name in it.config.panel_parameters if given.get(name)]
+    panel = panels[0][:200] if panels else None
     here = site.cookie(request, "participant", study)
     # two people of a panel may share a browser
     if here is not None and panel in (None, here.get("panel")):
@@ -60,11 +62,6 @@ async def welcome(study: StudyName, request: Request) -> Response:
         panel=panel or "",
         lang=request.query_params.get("lang", "")[:5],
     )
-
-
-def _external_id(config: Config, given: Any) -> str | None:
-    found = next((given[name] for name in config.panel_parameters if given.get(name)), None)
-    return None if found is None else str(found)[:200]
 
 
 @router.post("/join")
