@@ -120,7 +120,7 @@ PATHS = [
     ),
     (
         "steps at frozen covariances",
-        lambda: featured(500, 2_000, random_state=0),
+        lambda: featured(500, 2_000, kernel=RBF((0.5,) * 5, 2.0), random_state=0),
         loop,
         "RULE_FLOPS",
         np.inf,

@@ -173,17 +173,3 @@ def test_the_floor_asks_for_items_below_it_until_there_are_none():
         assert short[pool.pairs[pool.eligible()]].any(axis=1).all()
         pool.take(int(np.flatnonzero(pool.eligible())[0]))
     pytest.fail("the floor was never reached")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"exposure": -1}, "whole number"),
-        ({"exposure": 1.5}, "whole number"),
-        ({"random_share": 1.2}, "between 0 and 1"),
-        ({"random_share": -0.1}, "between 0 and 1"),
-    ],
-)
-def test_rules_that_make_no_sense(wrong, message):
-    with pytest.raises(DataError, match=message):
-        Rules(**wrong)

@@ -64,8 +64,8 @@ SOURCE_REFUSED = {
 BENCH = "bench --items 6 --users 4 --answers 4"
 OWN_CASES = {
     "fit --output": ("fit votes.csv --model gp -o 1.penchant --json", "-o 2.penchant"),
-    "fit --resume": ("fit votes.csv --engine local", "--resume kept2"),
-    "fit --predictions": ("fit votes.csv --engine local", "--predictions all"),
+    "fit --resume": ("fit few.csv --engine local --shards 2", "--resume kept2"),
+    "fit --predictions": ("fit few.csv --engine local --shards 2", "--predictions all"),
     "rank --top": ("rank own-gp.penchant", "--top 2"),
     "rank --level": ("rank own-gp.penchant", "--level 0.5"),
     "rank --user": ("rank people.penchant", "--user u1"),

@@ -56,11 +56,6 @@ def test_what_is_refused(run, arena):
     assert "model:" not in message  # said before any fit
 
 
-def test_elo(run, arena):
-    rows = json.loads(run("rank", arena, "--scale", "elo", "--json").stdout)["rows"]
-    assert sum(row["utility"] for row in rows) / 3 == pytest.approx(1000.0)
-
-
 @pytest.fixture
 def battles(folder):
     rng = np.random.default_rng(0)

@@ -163,7 +163,7 @@ def test_one_count_of_comparisons(told):
     assert cells(page, "What was there", "distinct comparisons")[1] == f"{len(data):,}"
     first = data.describe().splitlines()[0]
     assert f"{data.n_comparisons} comparisons ({len(data)} distinct)" in first
-    assert first in run("fit", folder / "votes.csv", "-o", folder / "m.penchant").stderr
+    assert first in run("rank", folder / "votes.csv", "--model", "gp").stderr
     pooled = pc.PreferenceGP(random_state=0).fit(None, data)
     pc.report(pooled, folder / "pooled.html")
     again = re.sub(r"\s+", " ", (folder / "pooled.html").read_text(encoding="utf-8"))

@@ -123,7 +123,7 @@ def test_pooling_keeps_apart_what_differs_and_adds_the_rest(raw):
     assert data.pooled() == build(raw, ("margin", "first", "time", "covariates"))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(rows)
 def test_a_data_frame_and_back(raw):
     pytest.importorskip("pandas")

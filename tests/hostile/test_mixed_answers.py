@@ -100,7 +100,7 @@ def test_personal_taste_keeps_its_file_whatever_else_the_answers_tell(tmp_path):
     np.testing.assert_allclose(*after)
 
 
-@pytest.mark.parametrize("n_users", [1, 2, 12])
+@pytest.mark.parametrize("n_users", [1, 12])
 def test_people_who_agree_in_everything(n_users):
     users = np.repeat(np.arange(n_users), 3)
     data = pc.Comparisons.from_pairs([0, 0, 1] * n_users, [1, 2, 2] * n_users, user=users)
@@ -119,8 +119,8 @@ def test_rankings_too_long_for_memory_are_refused_before_it_is_taken(monkeypatch
 
 
 def test_a_model_is_chosen_where_nobody_compares_what_others_do():
-    users = np.repeat(np.arange(2_000), 3)
-    data = pc.Comparisons.from_pairs(4 * users, 4 * users + np.tile([1, 2, 3], 2_000), user=users)
+    users = np.repeat(np.arange(300), 3)
+    data = pc.Comparisons.from_pairs(4 * users, 4 * users + np.tile([1, 2, 3], 300), user=users)
     assert "no other model foresees clearly more" in pc.choose_model(data).why
 
 

@@ -1,12 +1,14 @@
 """The command line under hostile circumstances: a message and an exit code, never a traceback."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from click.testing import CliRunner
+
+from penchant.cli import main
 
 VOTES = "winner,loser,user\n" + "".join(
     f"{a},{b},u{k % 3}\n"
@@ -15,85 +17,27 @@ VOTES = "winner,loser,user\n" + "".join(
 )
 
 
-def penchant(*words, cwd, **how):
-    command = [sys.executable, "-m", "penchant", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, **how)
-
-
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
     (tmp_path / "votes.csv").write_text(VOTES)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_data_are_not_written_over(folder):
-    before = (folder / "votes.csv").read_text()
-    for words in (
-        ("report", "votes.csv", "-o", "votes.csv"),
-        ("fit", "votes.csv", "-o", "./votes.csv"),
-    ):
-        done = penchant(*words, cwd=folder)
-        assert done.returncode == 2
-        assert "also read" in done.stderr
-    assert (folder / "votes.csv").read_text() == before
-
-
-def test_an_output_that_cannot_be_written_is_told_before_the_work(folder):
-    (folder / "taken").mkdir()
-    for target in ("taken", "no/such/folder/report.html"):
-        done = penchant("report", "votes.csv", "-o", target, cwd=folder)
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
-        assert target.split("/")[0] in done.stderr
-
-
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_traceback(folder, closed):
-    words = f"{sys.executable} -m penchant rank votes.csv --model gp {closed}"
-    done = subprocess.run(
-        words, shell=True, cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert "Traceback" not in done.stderr + done.stdout
-    assert done.returncode == 0
-
-
-def test_closed_standard_input_is_named(folder):
-    words = f"{sys.executable} -m penchant rank - <&-"
-    done = subprocess.run(
-        words, shell=True, cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 3
-    assert "standard input" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_names_cannot_steer_the_terminal(folder):
-    (folder / "v.csv").write_text("winner,loser\n\x1b[2Jtea,milk\n\x1b[2Jtea,water\n")
-    done = penchant("rank", "v.csv", cwd=folder)
-    assert done.returncode == 0
-    assert "\x1b[2J" not in done.stdout + done.stderr
-    assert "\\x1b[2Jtea" in done.stdout
-
-
-def test_names_beyond_the_terminals_letters_are_written_out(folder):
-    (folder / "v.csv").write_text("winner,loser\n茶,milk\n茶,water\n", encoding="utf-8")
-    done = penchant("rank", "v.csv", cwd=folder, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert done.returncode == 0
-    assert "\\u8336" in done.stdout
-
-
-def test_formulas_are_offered_escaped(folder):
-    (folder / "v.csv").write_text("winner,loser\n=1+1,milk\n=1+1,@tea\n")
-    plain = penchant("rank", "v.csv", "--csv", cwd=folder)
-    safe = penchant("rank", "v.csv", "--spreadsheet-safe", cwd=folder)
-    assert ",=1+1," in plain.stdout
-    assert ",'=1+1," in safe.stdout
-    assert ",'@tea," in safe.stdout
+def penchant(*words, codes=(0,), **how):
+    done = CliRunner(**how).invoke(main, words)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    assert done.exit_code in codes
+    return done
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (("report", "votes.csv", "-o", "votes.csv"), "also read"),
+        (("fit", "votes.csv", "-o", "./votes.csv"), "also read"),
+        (("report", "votes.csv", "-o", "taken"), "taken"),
+        (("report", "votes.csv", "-o", "no/such/folder/report.html"), "no"),
         (("rank", "votes.csv", "--seed", "-1"), "seed"),
         (("rank", "votes.csv", "--level", "nan"), "level"),
         (("rank", "votes.csv", "--model", "gp", "--set", "kernel=1"), "kernel"),
@@ -102,11 +46,46 @@ def test_formulas_are_offered_escaped(folder):
         (("rank", "nowhere.csv"), "nowhere.csv"),
     ],
 )
-def test_senseless_options_say_so(folder, words, message):
-    done = penchant(*words, cwd=folder)
-    assert done.returncode in (2, 3)
+def test_senseless_options_say_so_before_the_work(folder, words, message):
+    (folder / "taken").mkdir()
+    done = penchant(*words, codes=(2,) if "-o" in words else (2, 3))
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+    assert (folder / "votes.csv").read_text() == VOTES
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [("rank votes.csv --model gp <&- >&- 2>&-", 0, ""), ("rank - <&-", 3, "standard input")],
+)
+def test_closed_streams_are_no_traceback(folder, words, code, message):
+    command = f"{sys.executable} -m penchant {words}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_names_cannot_steer_the_terminal(folder):
+    (folder / "v.csv").write_text("winner,loser\n\x1b[2Jtea,milk\n\x1b[2Jtea,water\n")
+    done = penchant("rank", "v.csv", "--model", "gp")
+    assert "\x1b[2J" not in done.stdout + done.stderr
+    assert "\\x1b[2Jtea" in done.stdout
+
+
+def test_names_beyond_the_terminals_letters_are_written_out(folder):
+    (folder / "v.csv").write_text("winner,loser\n茶,milk\n茶,water\n", encoding="utf-8")
+    done = penchant("rank", "v.csv", "--model", "gp", charset="ascii")
+    assert "\\u8336" in done.stdout
+
+
+def test_formulas_are_offered_escaped(folder):
+    (folder / "v.csv").write_text("winner,loser\n=1+1,milk\n=1+1,@tea\n")
+    plain = penchant("rank", "v.csv", "--model", "gp", "--csv")
+    safe = penchant("rank", "v.csv", "--model", "gp", "--spreadsheet-safe")
+    assert ",=1+1," in plain.stdout
+    assert ",'=1+1," in safe.stdout
+    assert ",'@tea," in safe.stdout
 
 
 def test_an_interrupt_leaves_the_file_that_was_there(folder):
@@ -117,20 +96,9 @@ def test_an_interrupt_leaves_the_file_that_was_there(folder):
         if k % 150 != (k * 7 + 1) % 150
     )
     (folder / "many.csv").write_text("winner,loser,user\n" + rows)
-    command = [
-        sys.executable,
-        "-m",
-        "penchant",
-        "fit",
-        "many.csv",
-        "--model",
-        "multi-user",
-        "-o",
-        "m.penchant",
-    ]
+    words = "-m penchant fit many.csv --model multi-user -o m.penchant"
     process = subprocess.Popen(
-        command,
-        cwd=folder,
+        [sys.executable, *words.split()],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -223,4 +223,4 @@ def test_answers_in_a_file_of_a_study_and_scanned_ones_are_checked_as_others(tmp
         ):
             with pytest.raises(pc.DataError, match="read_comparisons, or take"):
                 ask()
-        assert len(pc.evaluate(pc.PreferenceGP(optimize=None), scan.everybody, folds=2)) == 2
+        assert len(pc.evaluate(pc.PreferenceGP(optimize=None), scan.pooled, folds=2)) == 2

@@ -136,7 +136,7 @@ def test_the_page_says_what_the_model_takes_for_unreliable(study, tmp_path, esti
     model = estimator(optimize=None, raters=raters).fit(None, study.comparisons)
     page = pc.report(model, tmp_path / "r.html").read_text(encoding="utf-8")
     pooled = estimator is pc.PreferenceGP
-    assert ("taste of one's own counts as unreliable" in html.unescape(page)) == pooled
+    assert ("taste of their own counts as unreliable" in html.unescape(page)) == pooled
     assert ("taste of their own does not count" in page) == (not pooled)
     assert ("count less in the ranking" in page) == (raters is not None)
     assert ("how sharply" in page) == (raters == "noise")

@@ -124,7 +124,7 @@ def _fit_shards(
         if name == "community":
             settings = {"personal": False, **settings}
         try:
-            model = build(name, votes.everybody, settings).fit(None, votes)
+            model = build(name, votes.pooled, settings).fit(None, votes)
         except KeyboardInterrupt:
             if votes.is_kept:
                 output.note(f"sweeps are kept in {sharding['resume']}: the same command goes on")

@@ -1,6 +1,6 @@
-"""Comparisons that need not fit in memory: users dealt into buckets, each bucket a file.
+"""Comparisons that need not fit in memory: users are split into buckets, one file a bucket.
 
-Users go to buckets by a stable 64-bit hash of their name, and a shard is some consecutive buckets.
+A user's bucket is a stable 64-bit hash of the name, and a shard is some consecutive buckets.
 Sums over users are taken bucket by bucket, so that they do not depend on the number of shards.
 """
 
@@ -23,11 +23,11 @@ from penchant.numerics.arrays import read_arrays, write_arrays
 from penchant.numerics.types import IntArray
 
 N_BUCKETS = 64
-"""Of a data set in at most so many shards; more shards have more buckets."""
+"""Buckets of a data set with at most so many shards; more shards have more buckets."""
 
 
 def n_buckets(shards: int) -> int:
-    """How many buckets users are dealt into: a power of two, the same for few shards.
+    """Return the number of buckets: a power of two, N_BUCKETS for up to as many shards.
 
     >>> n_buckets(1), n_buckets(64), n_buckets(65)
     (64, 64, 128)
@@ -36,7 +36,7 @@ def n_buckets(shards: int) -> int:
 
 
 def bucket_of(name: Any, of: int) -> int:
-    """The bucket of a user: the first 64 bits of the MD5 of the name as text.
+    """Return the bucket of a user: the first 64 bits of the MD5 of the name as text, modulo `of`.
 
     >>> 0 <= bucket_of("ann", 64) < 64, bucket_of("ann", 64) == bucket_of("ann", 64)
     (True, True)
@@ -47,7 +47,7 @@ def bucket_of(name: Any, of: int) -> int:
 
 @dataclass(frozen=True)
 class BucketFiles:
-    """Where buckets are, and what their codes mean: all that a worker must know to read one.
+    """The folder of the buckets and the names of the items: all that a worker needs to read one.
 
     >>> import tempfile, penchant as pc
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +62,7 @@ class BucketFiles:
     items: Names
 
     def load(self, number: int) -> Comparisons:
-        """The comparisons of one bucket's users, who are numbered within it."""
+        """Read the comparisons of one bucket; users are numbered within it."""
         path = self.folder / f"bucket-{number:05d}.npz"
         known = read_arrays(
             path,
@@ -90,7 +90,7 @@ class BucketFiles:
 
 
 def side_by_side(parts: Sequence[Comparisons], items: Names) -> Comparisons:
-    """Comparisons of different users, the users of one part after those of another."""
+    """Join comparisons of different users; the users of a part follow those of the part before."""
     starts = np.cumsum([0, *(part.n_users for part in parts)])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
@@ -102,7 +102,7 @@ def side_by_side(parts: Sequence[Comparisons], items: Names) -> Comparisons:
 
 
 def picked_users(data: Comparisons, users: Sequence[Any]) -> tuple[Comparisons, IntArray]:
-    """The comparisons of some users in the order of their names there, and which rows they are."""
+    """Return the comparisons of some users, in their order in `data`, and the rows they are."""
     place = np.sort(np.atleast_1d(data.user_index(list(users))))
     code = np.full(data.n_users, -1, dtype=np.intp)
     code[place] = np.arange(len(place))
@@ -117,12 +117,12 @@ def picked_users(data: Comparisons, users: Sequence[Any]) -> tuple[Comparisons, 
 class ShardedComparisons:
     """Comparisons on disk, user by user in shards: what `scan_comparisons` returns.
 
-    files: the buckets. sizes: (b, 3) users, distinct answers and comparisons of each. everybody:
-    all comparisons without who made them. n_shards: how many groups of buckets may be worked on
-    at once. max_memory: bytes that a process keeps of them. source: how they were read. is_kept:
-    whether the folder stays, so that an interrupted fit goes on.
+    files: the buckets. sizes: (b, 3) users, distinct answers and comparisons of each bucket.
+    pooled: the comparisons of all users together. n_shards: how many groups of buckets are
+    processed in parallel. max_memory: bytes of the data that a process holds. source: how the
+    files were read. is_kept: whether the folder stays, so that an interrupted fit can resume.
 
-    It is a context manager: `close` removes what was written, unless it was to be kept.
+    It is a context manager: `close` deletes the folder unless `resume=` named it.
 
     >>> import tempfile, penchant as pc
     >>> from pathlib import Path
@@ -130,13 +130,13 @@ class ShardedComparisons:
     ...     path = Path(folder, "votes.csv")
     ...     _ = path.write_text("user,winner,loser\\nann,tea,milk\\nbob,milk,tea\\n")
     ...     with pc.scan_comparisons(path) as votes:
-    ...         votes.items, votes.everybody.n_comparisons
+    ...         votes.items, votes.pooled.n_comparisons
     (('milk', 'tea'), 2)
     """
 
     files: BucketFiles
     sizes: IntArray
-    everybody: Comparisons
+    pooled: Comparisons
     n_shards: int
     max_memory: int
     source: str = ""
@@ -196,7 +196,7 @@ class ShardedComparisons:
         return tuple(range(max(least, int(np.searchsorted(total, most, side="right")))))
 
     def close(self) -> None:
-        """Remove the files that were written for this data set, unless they are to be kept."""
+        """Delete the folder of this data set, unless `resume=` named it."""
         if self._finish is not None:
             self._finish()
 

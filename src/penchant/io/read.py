@@ -77,18 +77,18 @@ def read_comparisons(
     (('milk', 'tea'), [2])
     """
     path = check_file(Path(path))
-    told = {
+    options = {
         **{"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count},
         **{"margin": margin, "first": first, "time": time, "covariates": covariates},
         **{"shape": shape, "skip_bad": skip_bad, "where": where},
     }
     if _is_preflib(path):
-        if given := [name for name, value in told.items() if value]:
+        if given := [name for name, value in options.items() if value]:
             raise DataError(
                 f"{path.name} has no columns, so {given[0]}= says nothing: leave it out"
             )
         return preflib.read_preflib(path)
-    return read_file(path, ReadOptions.of(**told))  # type: ignore[arg-type]
+    return read_file(path, ReadOptions.of(**options))  # type: ignore[arg-type]
 
 
 def read_segments(
@@ -109,12 +109,12 @@ def read_segments(
     path = check_file(Path(path))
     if _is_preflib(path):
         raise DataError(f"{path.name} has no columns, so it has no segments by {by!r}")
-    told = ReadOptions.of(where=where, **options)
+    asked = ReadOptions.of(where=where, **options)
     with open_duck(str(path)) as duck:
-        source = filtered(duck.con, open_file(duck, path), told.where)
+        source = filtered(duck.con, open_file(duck, path), asked.where)
         column, values = segments_of(duck.con, source, by)
     parts = {
-        value: read_file(path, replace(told, where=within(told.where, column, value)))
+        value: read_file(path, replace(asked, where=within(asked.where, column, value)))
         for value in values
     }
     whole = reduce(add, parts.values())
@@ -132,9 +132,8 @@ def as_comparisons(data: Any) -> Comparisons:
         return data
     if isinstance(data, ShardedComparisons):
         raise DataError(
-            "these comparisons were scanned and stay on disk, and here they are needed in memory: "
-            "read the files with read_comparisons, or take `.everybody` of the scan, all people's "
-            "together"
+            "these comparisons were scanned and stay on disk, but must be in memory here: read the "
+            "files with read_comparisons, or take `.pooled` of the scan, all users together"
         )
     if isinstance(data, str | PathLike):
         return read_comparisons(fspath(data))
@@ -143,9 +142,8 @@ def as_comparisons(data: Any) -> Comparisons:
 
 def read_frame(frame: Any, **options: Any) -> Comparisons:
     """Read a data frame, for `Comparisons.from_frame`, which lists the options."""
-    told = ReadOptions.of(**options)
     with open_duck("the data frame") as duck:
-        return _read(duck, frames.open_frame(duck, frame), told)
+        return _read(duck, frames.open_frame(duck, frame), ReadOptions.of(**options))
 
 
 def read_file(path: Path, options: ReadOptions) -> Comparisons:
@@ -202,13 +200,13 @@ def _read(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
         rows = replace(fetch_rows(duck.con, source, reading), broken=source.broken())
         table, items, users = build(rows, skip_bad=options.skip_bad)
         data = Comparisons.from_table(table, items, users, covariate_names=reading.covariates)
-        data = replace(data, source=_said(reading, table))
+        data = replace(data, source=_described(reading, table))
     only = f"; only where {written(options.where)}" if options.where else ""
     return replace(data, source=data.source + only) if only else data
 
 
-def _said(reading: Reading, table: Table) -> str:
-    """How a table was read, in a line: '5,000 battles; 1,234 ties; shown first = model_a'."""
+def _described(reading: Reading, table: Table) -> str:
+    """Return how a table was read: '5,000 battles; 1,234 ties; shown first = model_a'."""
     columns = reading.columns
     what = "comparisons" if reading.shape == "pairs" else "battles"
     ties = table.count[table.tie].sum()

@@ -50,7 +50,7 @@ class RemoteFile(NamedTuple):
 
     @property
     def stamp(self) -> list[Any]:
-        """What tells whether it is as it was."""
+        """Address, size and time of change, to detect a file that changed."""
         info = self.system.info(self.place)
         changed = next((info[key] for key in ("ETag", "mtime", "created") if info.get(key)), "")
         return [self.address, info.get("size"), str(changed)]
@@ -91,9 +91,8 @@ def remote_files(pattern: str) -> list[RemoteFile]:
 
 
 @contextmanager
-def at_hand(file: Path | RemoteFile, folder: Path) -> Iterator[Path]:
-    """The file on this machine, under its own name: a local one is itself, another is a copy that
-    stays no longer than it is needed."""
+def local_copy(file: Path | RemoteFile, folder: Path) -> Iterator[Path]:
+    """Yield the path of a file on this machine: a remote file is copied, and the copy deleted."""
     if isinstance(file, Path):
         yield file
         return
@@ -115,8 +114,8 @@ def _fetch(file: RemoteFile, copy: Path) -> None:
 
 
 FORMAT = 1
-MANIFEST, EVERYBODY, LOCK = "scan.json", "everybody.npz", "penchant-scan.lock"
-UNFINISHED = ("file-*", "bucket-*.npz", EVERYBODY)
+MANIFEST, POOLED, LOCK = "scan.json", "pooled.npz", "penchant-scan.lock"
+UNFINISHED = ("file-*", "bucket-*.npz", POOLED)
 
 
 def fingerprint(files: Sequence[Path | RemoteFile]) -> list[list[Any]]:
@@ -156,11 +155,11 @@ class ScanFolder:
             ) from None
 
     def release(self) -> None:
-        """Let others use it."""
+        """Release the lock."""
         self._lock.close()
 
     def found(self, shards: int, max_memory: int) -> ShardedComparisons | None:
-        """What was scanned here before, or None: what an interrupted scan left is removed."""
+        """Return the finished scan in this folder, or None after deleting an interrupted one."""
         manifest = self.path / MANIFEST
         if not manifest.exists():
             for pattern in UNFINISHED:
@@ -168,8 +167,8 @@ class ScanFolder:
                     rmtree(path) if path.is_dir() else path.unlink()
             return None
         try:
-            told = json.loads(manifest.read_text(encoding="utf-8"))
-            items, source, asked = tuple(told["items"]), str(told["source"]), told["asked"]
+            saved = json.loads(manifest.read_text(encoding="utf-8"))
+            items, source, asked = tuple(saved["items"]), str(saved["source"]), saved["asked"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{manifest} is damaged ({error}): remove the folder") from None
         if asked != json.loads(json.dumps(self._asked)):
@@ -177,19 +176,19 @@ class ScanFolder:
                 f"{self.path} holds other comparisons: the files, or what is read of them, changed "
                 "since they were scanned; remove the folder, or name another"
             )
-        known = read_arrays(self.path / EVERYBODY, "remove the folder")
+        known = read_arrays(self.path / POOLED, "remove the folder")
         table = Table(known["winner"], known["loser"], known["count"], None, known["tie"], None)
-        everybody, files = Comparisons.from_table(table, items, ()), BucketFiles(self.path, items)
-        return ShardedComparisons(files, known["sizes"], everybody, shards, max_memory, source)
+        pooled, files = Comparisons.from_table(table, items, ()), BucketFiles(self.path, items)
+        return ShardedComparisons(files, known["sizes"], pooled, shards, max_memory, source)
 
     def keep(self, scanned: ShardedComparisons) -> None:
-        """Write down that all buckets are there."""
-        every = scanned.everybody
+        """Write the manifest, which marks the scan as complete."""
+        every = scanned.pooled
         columns = {name: getattr(every, name) for name in ("winner", "loser", "count", "tie")}
-        write_arrays(self.path / EVERYBODY, {"sizes": scanned.sizes, **columns})
-        told = {"asked": self._asked, "items": scanned.items, "source": scanned.source}
+        write_arrays(self.path / POOLED, {"sizes": scanned.sizes, **columns})
+        content = {"asked": self._asked, "items": scanned.items, "source": scanned.source}
         with whole_file(self.path / MANIFEST) as file:
-            file.write(json.dumps(told).encode())
+            file.write(json.dumps(content).encode())
 
 
 MAX_MEMORY = 4 << 30
@@ -251,22 +250,22 @@ def scan_comparisons(
         skip_bad=skip_bad,
         where=where,
     )
-    paths = _found(files)
+    paths = _find_files(files)
     if resume is not None:
-        return _resumed(paths, options, shards, max_memory, resume)
+        return _resume(paths, options, shards, max_memory, resume)
     folder = TemporaryDirectory(prefix="penchant-shards-", dir=scratch)
     try:
-        scanned = _scanned(paths, options, shards, max_memory, Path(folder.name))
+        scanned = _scan(paths, options, shards, max_memory, Path(folder.name))
     except BaseException:
         folder.cleanup()
         raise
     return replace(scanned, _finish=folder.cleanup)
 
 
-def _found(files: Any) -> list[Path | RemoteFile]:
+def _find_files(files: Any) -> list[Path | RemoteFile]:
     """The files of a pattern or a list, in the order of their names."""
     if not isinstance(files, str | PathLike):
-        return [file for path in files for file in _found(path)]
+        return [file for path in files for file in _find_files(path)]
     found: list[Path | RemoteFile]
     if is_remote(files):
         found = [*remote_files(fspath(files))]
@@ -282,7 +281,7 @@ def _found(files: Any) -> list[Path | RemoteFile]:
     return found
 
 
-def _resumed(
+def _resume(
     paths: Files, options: ReadOptions, shards: int, max_memory: int, resume: str | PathLike[str]
 ) -> ShardedComparisons:
     """Return the scan that the folder holds, or scan the files into it."""
@@ -291,7 +290,7 @@ def _resumed(
     try:
         scanned = folder.found(shards, max_memory)
         if scanned is None:
-            scanned = _scanned(paths, options, shards, max_memory, folder.path)
+            scanned = _scan(paths, options, shards, max_memory, folder.path)
             folder.keep(scanned)
     except BaseException:
         folder.release()
@@ -299,19 +298,19 @@ def _resumed(
     return replace(scanned, is_kept=True, _finish=folder.release)
 
 
-def _scanned(
+def _scan(
     paths: Files, options: ReadOptions, shards: int, max_memory: int, place: Path
 ) -> ShardedComparisons:
     before, n = fingerprint(paths), n_buckets(shards)
     dealt = []
     for i, path in enumerate(paths):
-        with at_hand(path, place) as here:
-            dealt.append(_deal(here, options, place / f"file-{i:06d}", n))
+        with local_copy(path, place) as here:
+            dealt.append(_bucket_file(here, options, place / f"file-{i:06d}", n))
     if changed := [p for p, b, a in zip(paths, before, fingerprint(paths), strict=True) if a != b]:
         raise DataError(f"{changed[0]} changed while it was read: scan again when it is complete")
     if not any(one.n_comparisons for one in dealt):
         raise DataError(f"{paths[0]}: there are no comparisons in {len(paths)} files")
-    every = _Everything.of(paths, dealt)
+    every = _AllFiles.of(paths, dealt)
     files = BucketFiles(place, every.items)
     sizes, tables = np.zeros((n, 3), dtype=np.int64), []
     with open_duck("the scratch folder") as duck:
@@ -322,13 +321,13 @@ def _scanned(
             tables.append(data.pooled())
     for one in dealt:
         rmtree(one.folder, ignore_errors=True)
-    everybody = reduce(add, tables)
+    pooled = reduce(add, tables)
     said = f"{len(paths)} files" if len(paths) > 1 else paths[0].name
-    return ShardedComparisons(files, sizes, everybody, shards, max_memory, said)
+    return ShardedComparisons(files, sizes, pooled, shards, max_memory, said)
 
 
 @dataclass(frozen=True)
-class _Dealt:
+class _BucketedFile:
     """A file's rows by bucket, in Parquet: user as text, items by their place in `items`.
 
     kind: of users' names; is_whole: whether all of them are whole numbers.
@@ -341,7 +340,7 @@ class _Dealt:
     n_comparisons: int
 
 
-def _deal(path: Path, options: ReadOptions, folder: Path, n: int) -> _Dealt:
+def _bucket_file(path: Path, options: ReadOptions, folder: Path, n: int) -> _BucketedFile:
     """Read one file, check its rows, and write them by bucket."""
     with open_duck(str(path)) as duck:
         source = filtered(duck.con, open_file(duck, path), options.where)
@@ -368,7 +367,7 @@ def _deal(path: Path, options: ReadOptions, folder: Path, n: int) -> _Dealt:
         n_bad += len(source.broken())
     if n_bad:
         _report(path, options, n_good)
-    return _Dealt(folder, rows.items.names, rows.kind, is_whole, n_good)
+    return _BucketedFile(folder, rows.items.names, rows.kind, is_whole, n_good)
 
 
 def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, bool]:
@@ -408,7 +407,7 @@ def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, 
 
 
 def _report(path: Path, options: ReadOptions, n_good: int) -> None:
-    """Read the file whole, which raises or warns about its bad rows."""
+    """Read the whole file, which raises or warns about its bad rows."""
     found = read_file(path, options)
     if found.n_comparisons != n_good:
         raise DataError(
@@ -418,20 +417,20 @@ def _report(path: Path, options: ReadOptions, n_good: int) -> None:
 
 
 @dataclass(frozen=True)
-class _Everything:
-    """All files, dealt, with one code for each item.
+class _AllFiles:
+    """The rows of all files by bucket, with one code for each item.
 
     codes: file by file, the place of its items among `items`. decode: texts to users' names.
     """
 
-    dealt: Sequence[_Dealt]
+    dealt: Sequence[_BucketedFile]
     items: Names
     codes: Sequence[IntArray]
     decode: Callable[[list[str]], list[Any]]
 
     @classmethod
-    def of(cls, paths: Files, dealt: Sequence[_Dealt]) -> "_Everything":
-        """Names must be of one kind in all files, so that 7 and '7' are not two."""
+    def of(cls, paths: Files, dealt: Sequence[_BucketedFile]) -> "_AllFiles":
+        """Give items one code over all files; names must be of one type in all of them."""
         kinds = {one.kind: path for one, path in zip(dealt, paths, strict=True)}
         if len(kinds) > 1:
             (one, first), (two, second), *_ = kinds.items()

@@ -223,7 +223,7 @@ class CommunityGP(UtilityModel):
         self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
-            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
+            columns, items = fitted_items(X, data.pooled, relations, self.kernel)
             found, self._shards = self._find_in_shards(items, data)
             return self._set_fit(found, columns)
         check_in_memory(self)
@@ -351,7 +351,7 @@ class CommunityGP(UtilityModel):
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
         if has_covariates(found.data):
-            found = replace(found, posteriors=found.inferred())
+            found = replace(found, posteriors=found.infer_posteriors())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
         return fitter.with_personal(found) if personal and found.report.completed else found

@@ -237,7 +237,7 @@ class MultiUserGP(UtilityModel):
         self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
-            columns, items = fitted_items(X, data.everybody, relations, self.kernel)
+            columns, items = fitted_items(X, data.pooled, relations, self.kernel)
             learned, self._shards = self._learn_shards(items, data)
             return self._set_fit(learned, columns)
         check_in_memory(self)

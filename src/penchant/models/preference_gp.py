@@ -218,7 +218,7 @@ class PreferenceGP(UtilityModel):
                 f"PreferenceGP: period={self.period!r} without drift: periods are those of "
                 "utilities that drift; leave period out, or give drift='ou'"
             )
-        data = data.everybody if isinstance(data, ShardedComparisons) else self._comparisons(data)
+        data = data.pooled if isinstance(data, ShardedComparisons) else self._comparisons(data)
         columns, items = fitted_items(X, data, relations, self.kernel)
         items = items.on(device_called(self.device))
         return self._set_fit(self._learn(items, data), columns)
