@@ -6,8 +6,7 @@ import pytest
 import penchant as pc
 from penchant.errors import DataError
 from penchant.kernels import Inputs, as_relations
-from penchant.models import default_kernel, utility_kernel
-from penchant.models.defaults import GRAPH_REACH, _default_graph_kernel, sharing_kernel
+from penchant.models import default_kernel, sharing_kernel, utility_kernel
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
@@ -32,8 +31,8 @@ def test_a_graph_of_few_links_is_reached_as_far_as_one_of_many():
     links = np.zeros((8, 8))
     links[0, 1] = links[1, 0] = links[2, 3] = links[3, 2] = 1.0  # half a link an item
     relations = as_relations({"near": links}, 8)
-    kernel = _default_graph_kernel("near", Inputs(index=np.arange(8), relations=relations))
-    assert kernel.iota == pytest.approx(np.sqrt(GRAPH_REACH / 0.5))
+    kernel = default_kernel(Inputs(index=np.arange(8), relations=relations))
+    assert kernel.iota == pytest.approx(np.sqrt(50.0 / 0.5))
 
 
 @pytest.mark.parametrize("shown", [{"first": [1]}, {"covariates": {"length": [1.0]}}])

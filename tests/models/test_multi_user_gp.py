@@ -11,8 +11,7 @@ from penchant.gp import Rows, Settings, UserProblem
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import MultiUserGP, load
-from penchant.models.defaults import not_tried
+from penchant.models import MultiUserGP, load, not_tried
 
 ITEMS = ("tea", "milk", "water", "juice")
 USERS = ("ann", "bob", "cem", "dee")

@@ -9,18 +9,15 @@ from penchant.kernels import RBF, Independent, Inputs, Linear, RegularizedLaplac
 from penchant.models import (
     balanced_kernel,
     default_kernel,
+    difference_variance,
     graph_feature_agreement,
     relation_weight,
-)
-from penchant.models.defaults import (
-    DIFFERENCE,
-    difference_variance,
     shares,
     source_name,
     typical_variance,
 )
-from penchant.models.graph_agreement import MOST_WEIGHT
 
+DIFFERENCE, MOST_WEIGHT = 2.0, 30.0  # a source's first variance of a difference; bound of weights
 N = 90
 
 

@@ -9,7 +9,6 @@ Public names are in `__all__`; the others are for the packages above.
 from penchant.data.build import BAD_WORDS as BAD_WORDS
 from penchant.data.build import BOTH_BAD as BOTH_BAD
 from penchant.data.build import FALSE_WORDS as FALSE_WORDS
-from penchant.data.build import MISSING as MISSING
 from penchant.data.build import MOST as MOST
 from penchant.data.build import TRUE_WORDS as TRUE_WORDS
 from penchant.data.build import UNREADABLE as UNREADABLE

@@ -1,9 +1,9 @@
-"""Rankings and choices, whole: who put what before what else among several items at once.
+"""Rankings and choices as whole answers: an order of places, each with one or several items.
 
-Everything that is said about a set at once is an order of places. A full ranking has one item in
-a place; the best of k is one item before the others, the worst of k the others before one, best
-and worst one before the others before one. A place that several items share is a choice of them
-all at once: `gp.rows` takes an order as the choices, one a place, that it consists of.
+A full ranking has one item in every place. The best of k is one item before the others, the worst
+of k is the others before one item, and best–worst is one item, the others, one item. A place with
+several items is a choice of all of them at once. `gp.rows` splits an order into its choices, one
+for every place but the last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +75,7 @@ class Rankings:
         return np.diff(self.start)
 
     def merge(self) -> "Rankings":
-        """Equal orders as one with a count, in an order that depends on what they say alone."""
+        """Merge equal orders, adding their counts, and sort them by content."""
         size, parts = self.size, []
         for k in np.unique(size):
             rows = np.flatnonzero(size == k)
@@ -94,7 +94,7 @@ class Rankings:
         return self.item[where], self.place[where]
 
     def take(self, rows: IntArray | BoolArray) -> "Rankings | None":
-        """Some of the orders; None where that is none."""
+        """Return some of the orders, or None where none is selected."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         if not len(rows):
             return None
@@ -106,16 +106,16 @@ class Rankings:
         return Rankings(self.item[where], self.place[where], start, count, user, tied)
 
     def with_count(self, count: IntArray) -> "Rankings | None":
-        """The orders that are given at least once now."""
+        """Return the orders with other counts, without those of count 0."""
         return replace(self, count=count).take(count > 0)
 
     def recoded(self, item_code: IntArray, user_code: IntArray) -> "Rankings":
-        """The same with other numbers for items and users."""
+        """Return the same orders with other codes of items and users."""
         user = None if self.user is None else user_code[self.user]
         return replace(self, item=item_code[self.item], user=user)
 
     def locate(self, others: "Rankings") -> IntArray:
-        """For each of the others the order here that says the same, or −1."""
+        """Return for each of `others` the equal order here, or −1."""
         known = {key: row for row, key in enumerate(self._keys())}
         return np.array([known.get(key, -1) for key in others._keys()], dtype=np.intp)
 
@@ -129,7 +129,7 @@ class Rankings:
     def named(
         self, items: Names, users: Names, tied: bool
     ) -> list[tuple[list[list[Any]], Any, int]]:
-        """Places, user and count of the orders whose equal places are ties, or of the others."""
+        """Return places, user and count of the orders with `tied` as given, by name."""
         found = []
         for row in np.flatnonzero(self.tied == tied):
             where = slice(self.start[row], self.start[row + 1])
@@ -141,7 +141,7 @@ class Rankings:
         return found
 
     def pairs(self) -> Table:
-        """Every pair of items of different places, and of equal ones where they were tied."""
+        """Return all pairs of items of different places, and of equal places where tied."""
         order, first, second = all_pairs(self.size)
         tie = self.place[first] == self.place[second]
         told = ~tie | self.tied[order]
@@ -151,9 +151,9 @@ class Rankings:
         return Table(winner, loser, self.count[order], user, tie, None).merge()
 
     def stages(self) -> list[ChoiceStages]:
-        """The choices that the orders consist of: each place out of it and all later ones.
+        """Return the choices of the orders: each place out of itself and all later places.
 
-        Equal ones are one with a count; one entry for each size of set and of what was taken.
+        Equal choices are merged; there is one entry for each size of set and number chosen.
         """
         found: dict[tuple[int, int], list[IntArray]] = {}
         for k in np.unique(self.size):
@@ -213,7 +213,7 @@ def _concatenated(parts: "list[Rankings]") -> Rankings:
 
 
 def joined_rankings(one: Rankings | None, two: Rankings | None) -> Rankings | None:
-    """Both together, merged."""
+    """Return both together, merged."""
     parts = [part for part in (one, two) if part is not None]
     if len({part.user is None for part in parts}) > 1:
         raise DataError(
@@ -307,7 +307,7 @@ def merge_choices(
     user: Iterable[Any] | None,
     items: Iterable[Any] | None,
 ) -> Orders:
-    """Return the orders behind choices: what was taken, the others, what was put last."""
+    """Return choices as orders: the chosen items, the others, the worst items."""
     shown = [list(_members_of_set(s, number)) for number, s in enumerate(sets)]
     best = _taken(chosen, shown, "chosen")
     last = _taken(worst, shown, "worst")
@@ -374,7 +374,7 @@ def _no_rows(user: IntArray | None) -> Table:
 
 
 def _listed(rankings: Sequence[Iterable[Any]] | NDArray[Any]) -> tuple[Any, IntArray, IntArray]:
-    """The items of all rankings, one after the other, where each stands, and (r,) sizes."""
+    """Return the items of all rankings in one list, their places, and (r,) sizes."""
     if isinstance(rankings, np.ndarray) and rankings.ndim == 2:
         n, k = rankings.shape
         return rankings.ravel(), np.tile(np.arange(k), n), np.full(n, k, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Comparisons, the data type of everything else: how they are made, taken apart, put together."""
+"""Comparisons, the data type of all models: columns, constructors and transformations."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -51,9 +51,9 @@ class Comparisons:
         names are `covariate_names`.
     both_bad : (m,) whether a tie means that both items were bad; None where no row says so.
     items, users : the names, in index order; items that were never compared are there too.
-    rankings : rankings and choices of three items or more, whole, or None. The rows above hold
-        their pairs too, broken apart: `as_pairs` forgets that they belong together, and
-        `single_pairs` is what was said beside them.
+    rankings : rankings and choices of three items or more as whole answers, or None. The columns
+        above hold their pairs too: `as_pairs` drops the rankings and keeps the pairs,
+        `single_pairs` returns the pairs that belong to no ranking.
     source : how a file was read, in a line; "" for other comparisons.
 
     >>> data = Comparisons.from_pairs(["tea", "tea", "milk"], ["milk", "milk", "water"])
@@ -105,8 +105,8 @@ class Comparisons:
     ) -> Self:
         """Build from columns with one entry per comparison.
 
-        `first` is +1 where the winner was shown first, −1 where the loser was, 0 where nobody
-        knows. `covariates` are winner minus loser: (m, q) numbers, or a dictionary of columns by
+        `first` is +1 where the winner was shown first, −1 where the loser was, 0 where it is not
+        known. `covariates` are winner minus loser: (m, q) numbers, or a dictionary of columns by
         name. `time` holds dates or numbers of days. `tie` is true or false, or "both bad".
         `items` and `users` name the whole universe in index order (`items=range(n)` where ids
         are indices already); without them the names that occur are taken, sorted.
@@ -336,10 +336,11 @@ class Comparisons:
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame with names: one row per distinct comparison, one column per
-        thing that is told; `from_frame` reads it back. Where there are rankings or choices, one row
-        per item of an answer: ballot, user, item, position, count, and whether equal positions
-        are ties.
+        """Return a pandas data frame by name, which `from_frame` reads back.
+
+        It has one row per distinct comparison; where there are rankings or choices, one row per
+        item of an answer: ballot, user, item, position, count, and whether equal positions are
+        ties.
 
         >>> Comparisons.from_pairs(["tea"], ["milk"], count=[2]).to_frame().to_dict("list")
         {'winner': ['tea'], 'loser': ['milk'], 'tie': [False], 'count': [2]}
@@ -388,7 +389,7 @@ class Comparisons:
 
     @property
     def tie_words(self) -> Any:
-        """(m,) what `from_pairs` takes as `tie`: true, false, or "both bad" where that was said.
+        """(m,) ties as `from_pairs` takes them: true, false, or "both bad".
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"])
         >>> data.tie_words.tolist()
@@ -401,8 +402,7 @@ class Comparisons:
         return words
 
     def bad_rates(self) -> dict[Any, float]:
-        """Return the share of each item's comparisons in which both were found bad; only of items
-        that were compared.
+        """Return for each compared item the share of its comparisons that were "both bad".
 
         >>> Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"]).bad_rates()
         {'a': 0.5, 'b': 1.0, 'c': 0.0}
@@ -438,8 +438,8 @@ class Comparisons:
         return components(self.winner, self.loser, self.n_items)
 
     def as_pairs(self) -> Self:
-        """Return the same comparisons as pairs alone: rankings and choices are broken apart, and
-        their pairs are taken for separate answers.
+        """Return the same comparisons as pairs: those of rankings and choices count as separate
+        answers.
 
         >>> data = Comparisons.from_rankings([["a", "b", "c"]])
         >>> data.rankings is None, data.as_pairs().rankings is None, len(data.as_pairs())
@@ -457,7 +457,7 @@ class Comparisons:
         if self.rankings is None:
             return self
         table, broken = self._table(), self.rankings.pairs()
-        if self.first is not None:  # nobody knows the sides of a ranking
+        if self.first is not None:  # a ranking has no first and second side
             broken = replace(broken, first=np.zeros_like(broken.winner))
         count = self.count.copy()
         count[table.locate(broken)] -= broken.count
@@ -466,7 +466,8 @@ class Comparisons:
     def named_rankings(self, tied: bool) -> list[tuple[list[list[Any]], Any, int]]:
         """Return the rankings by name, each as places, who made it, and how often.
 
-        tied : those in which items of one place were said to be equal, or the others.
+        tied : return those in which items of one place are equal, or those in which they were
+            not compared.
 
         >>> Comparisons.from_choices(["a"], [["a", "b", "c"]]).named_rankings(tied=False)
         [([['a'], ['b', 'c']], None, 1)]
@@ -474,7 +475,7 @@ class Comparisons:
         return [] if self.rankings is None else self.rankings.named(self.items, self.users, tied)
 
     def pooled(self) -> Self:
-        """Return the same comparisons without telling users apart.
+        """Return the comparisons of all users together, without the user column.
 
         >>> data = Comparisons.from_pairs(["a", "a"], ["b", "b"], user=["ann", "bob"])
         >>> data.pooled().count.tolist()
@@ -543,8 +544,8 @@ class Comparisons:
     def folds(self, n: int) -> list[tuple[Self, Self]]:
         """Return n pairs (train, test) over the same items and users: every answer is in one test.
 
-        A ranking or choice is one answer and never cut. Everybody's answers are spread evenly, and
-        neither names nor the order of rows change who is where.
+        A ranking or choice is one answer and never cut. Each user's answers are spread evenly, and
+        the folds do not depend on names or on the order of rows.
 
         >>> data = Comparisons.from_pairs(["a", "b"], ["b", "c"], count=[6, 4])
         >>> [(train.n_comparisons, test.n_comparisons) for train, test in data.folds(2)]
@@ -664,14 +665,14 @@ class Comparisons:
         return Table(**{column: getattr(self, column) for column in _COLUMNS})
 
     def _of(self, pairs: Table, rankings: Rankings | None = None) -> Self:
-        """These items and users with other single pairs and rankings."""
+        """Return other single pairs and rankings over these items and users."""
         return self.from_table(pairs, self.items, self.users, rankings, self.covariate_names)
 
     def _with_count(self, count: IntArray) -> Self:
         return self._of(replace(self._table(), count=count).take(count > 0))
 
     def _in_codes_of(self, other: "Comparisons") -> Self:
-        """The same, not merged, with the codes of the other's names; new names follow those."""
+        """Return the same rows, not merged, in the codes of `other`; new names follow."""
         if self.covariate_names != other.covariate_names:
             raise DataError(
                 f"covariates are {other.covariate_names} here and {self.covariate_names} there: "
@@ -692,7 +693,7 @@ class Comparisons:
         )
 
     def _sentence(self, row: int) -> str:
-        """One row in words."""
+        """Return one row in words."""
         who = "" if self.user is None else f"{self.users[self.user[row]]!r} said: "
         verb = "tied with" if self.tie[row] else "beat"
         return f"{who}{self.items[self.winner[row]]!r} {verb} {self.items[self.loser[row]]!r}"
@@ -701,7 +702,7 @@ class Comparisons:
 def _taken_back(
     count: IntArray, at: IntArray, times: IntArray, say: Callable[[int], str], alike: str
 ) -> IntArray:
-    """How often each of the answers is taken back: the ones at `at` so many times."""
+    """Return how often each answer is withdrawn: the answers at `at`, `times` times each."""
     there = np.where(at < 0, 0, count[at] if len(count) else 0)
     for row in np.flatnonzero(times > there)[:1]:
         raise DataError(
@@ -714,7 +715,7 @@ def _taken_back(
 
 
 def _long_columns(data: Comparisons) -> dict[str, list[Any]]:
-    """A row for each item of a ranking, choice or pair: ballot, user, item, position."""
+    """Return one row for each item of a ranking, choice or pair: ballot, user, item, position."""
     single = data.single_pairs()
     if not (single.margin is None and single.first is None and single.covariates is None):
         raise DataError(

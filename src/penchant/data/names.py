@@ -1,4 +1,4 @@
-"""Names to indices and back: the one place where a name is looked up."""
+"""Names to indices and back: the encoder of columns and the lookup of names."""
 
 import difflib
 import re

@@ -69,9 +69,9 @@ class _HasAnswers(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WholeAnswers:
-    """Whole answers, single pairs first and then rankings: which items each of them holds.
+    """Whole answers, single pairs first and then rankings, and the items of each.
 
-    answer, item : (N,) each item of each answer. part : (N,) what the answer says of that item.
+    answer, item : (N,) each item of each answer. part : (N,) a key of the item's place in it.
     count, user : (r,) of each answer; user is 0 where there is no user column.
     """
 
@@ -83,7 +83,7 @@ class WholeAnswers:
 
     @classmethod
     def of(cls, data: _HasAnswers) -> "WholeAnswers":
-        """All answers of a set of comparisons."""
+        """Return all answers of a set of comparisons."""
         single, orders = data.single_pairs(), data.rankings
         n = len(single)
         odd = [] if single.first is None else [single.first]

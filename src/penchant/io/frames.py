@@ -1,4 +1,4 @@
-"""Tables that say themselves what they hold: data frames, spreadsheets, Parquet, JSON."""
+"""Tables with types of their own: data frames, spreadsheets, Parquet, JSON."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def open_frame(duck: Duck, frame: Any, name: str = "the data frame", first_row: 
 
 
 def _open_polars(duck: Duck, frame: Any, name: str, first_row: int) -> Source:
-    """By a scratch file: to read a polars frame itself, DuckDB needs pyarrow."""
+    """Read a polars frame through a scratch file: DuckDB needs pyarrow to read it directly."""
     unusable = tuple(column for column, kind in frame.schema.items() if str(kind) == "Object")
     names = [column for column in frame.columns if column not in unusable]
     if not names:
@@ -56,8 +56,8 @@ def _open_polars(duck: Duck, frame: Any, name: str, first_row: int) -> Source:
 
 
 def _open_pandas(duck: Duck, frame: Any, name: str, first_row: int) -> Source:
-    """DuckDB guesses the type of a column of Python objects from some of them ('007' → 7); so
-    those that are not all text are written down as JSON first, value by value."""
+    """Read a pandas frame. DuckDB guesses the type of a column of Python objects from a sample
+    ('007' → 7), so object columns that are not all text are encoded as JSON, value by value."""
     from pandas.api.types import infer_dtype
 
     names = [str(label) for label in frame.columns]

@@ -56,9 +56,14 @@ _NAMES = {
     "defaults": (
         "balanced_kernel",
         "default_kernel",
+        "difference_variance",
+        "not_tried",
         "share_of_ties",
+        "shares",
         "sharing_kernel",
+        "source_name",
         "taste_kernel",
+        "typical_variance",
         "utility_kernel",
     ),
     "features": ("FeatureColumns", "Scaling", "fitted_items", "in_order", "named_relations"),
@@ -78,6 +83,7 @@ _NAMES = {
         "RaterTable",
         "RowTable",
         "Tally",
+        "elo_per_unit",
     ),
 }
 _MODULE = {name: module for module, names in _NAMES.items() for name in names}

@@ -100,7 +100,7 @@ class Sheet:
 
     @contextmanager
     def one_row(self) -> Iterator[None]:
-        """Goes around all that is done with a row, which is left out where a cell is bad."""
+        """Skip a row with a bad cell: goes around all that is done with the row."""
         try:
             yield
         except BadCell as error:
@@ -239,7 +239,7 @@ def _sheet(con: Any, source: Source, user: str | None, options: ReadOptions) -> 
 
 
 def _repeated(sheet: Sheet, count: str) -> Sheet:
-    """Every row as often as its count says."""
+    """Repeat every row by its count."""
     lines: list[int] = []
     for line, (row, _, (cell,)) in enumerate(sheet.rows([count])):
         with sheet.one_row():
@@ -255,7 +255,7 @@ def _repeated(sheet: Sheet, count: str) -> Sheet:
 
 
 def _tell_of_bad_rows(bad: Sequence[BadCell], ballots: Ballots) -> None:
-    """Warn of rows that were left out; raise where no other is there."""
+    """Warn about the rows that were left out; raise where none is left."""
     said = {error.row: str(error) for error in bad}  # a row that counts twice is bad once
     if not said:
         return

@@ -142,7 +142,7 @@ def recognise(con: Any, source: Source, options: ReadOptions) -> Reading | None:
 
 
 def unrecognised(source: Source, asked: Mapping[str, str | None]) -> DataError:
-    """What to say about a table that nothing fits."""
+    """Return the error about a table of no known shape."""
     try:
         choose_columns(source.names, asked, source.name)
     except DataError as error:
@@ -292,7 +292,7 @@ def margin_cell(con: Any, source: Source, column: Column) -> str:
 
 
 def _different(con: Any, source: Source, column: Column) -> list[str]:
-    """The different texts in a column, or none where they are too many to be words."""
+    """Return the distinct texts in a column, or none where they are too many to be words."""
     cell = f"trim({column.text})"
     query = f"SELECT DISTINCT {cell} FROM {source.sql} WHERE {cell} <> '' LIMIT {_MOST_WORDS + 1}"
     found = [word for (word,) in con.execute(query).fetchall()]
@@ -300,7 +300,7 @@ def _different(con: Any, source: Source, column: Column) -> list[str]:
 
 
 class Battle(NamedTuple):
-    """SQL on `picked` that tells who won.
+    """SQL on the table `picked` for who won.
 
     side : 1 the first, -1 the second, 0 a tie, NULL unreadable. margin : by how much, or nothing.
     both_bad : whether a tie is one of two that were bad.
@@ -404,14 +404,14 @@ def _side_by_name(con: Any, outcomes: Sequence[str]) -> str:
 
 
 def _n_unread(con: Any, side: str) -> int:
-    """How many outcomes a reading cannot make sense of; an empty cell is a bad row in any."""
+    """Count the outcomes that a reading cannot interpret; empty cells are bad rows in any."""
     query = f"SELECT count(*) FROM picked WHERE ({side}) IS NULL AND trim(outcome) <> ''"
     found: int = con.execute(query).fetchone()[0]
     return found
 
 
 def _only_reading(con: Any, table: str, reading: Reading, sides: dict[str, str]) -> str:
-    """Return the one reading, or any where all say the same of every row."""
+    """Return the only way to read outcomes, or any of several that agree on every row."""
     (meaning, side), *others = sides.items()
     for other_meaning, other in others:
         differ = f"SELECT count(*) FROM picked WHERE ({side}) IS DISTINCT FROM ({other})"
@@ -616,7 +616,7 @@ class _RowQuery:
         return f"{coded} ORDER BY number" if how == "numbered" else coded
 
     def _compared(self) -> list[str]:
-        """Who won, and all that turns with it."""
+        """Return the columns that depend on who won: they change sides with the winner."""
         winner, loser, sign = "coalesce(w.code, -1)", "coalesce(l.code, -1)", ""
         roles, columns = self.reading.columns, []
         if self.battle is not None:
@@ -831,7 +831,7 @@ _DECODE: Mapping[str, Callable[[list[Any]], list[Any]]] = {
 
 
 def _numbers(column: Any) -> Any:
-    """A column of numbers with NaN where DuckDB has NULL."""
+    """Return a column of numbers with NaN for NULL."""
     if isinstance(column, np.ma.MaskedArray):
         column = np.ma.filled(column.astype(np.float64), math.nan)
     return column.astype(np.float64, copy=False)
