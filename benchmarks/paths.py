@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import process_time
 
 import numpy as np
+from scipy.optimize import minimize
 
 import penchant as pc
 from penchant.gp import learn, loop, rows, update
@@ -16,6 +17,7 @@ from penchant.gp.items import prior as item_prior
 from penchant.gp.users import arrowhead, blocks, posterior
 from penchant.kernels import RBF, Independent
 from penchant.models import preference_gp
+from penchant.numerics import optimize
 
 REPEATS = 3
 PERSONAL = {"kernel": Independent(2.0), "progress": False}
@@ -98,6 +100,14 @@ def without_half(weights, of=update.as_weights):
     return replace(of(weights), half=None)
 
 
+def by_scipy(objective, start, bounds, max_steps, *_):
+    """SciPy's L-BFGS-B in place of our own, to the same tolerance of the value."""
+    options = {"maxiter": max_steps, "maxcor": 20, "ftol": 1e-6}
+    first = np.clip(start, *bounds.T)
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return optimize.Minimum(found.x, found.fun, str(found.message))
+
+
 def none(*_):
     return None
 
@@ -144,6 +154,7 @@ PATHS = [
     ("parts of items (`SharedPrior.parts`)", groups_of_items, arrowhead.SharedPrior, "of", whole),
     ("one shared utility", utilities_of_all, posterior.ItemCovariances, "_is_single", False),
     ("cached L⁻¹Φᵀ in rank-one updates", single_answers, update, "as_weights", without_half),
+    ("own L-BFGS", lambda: featured(300, 3_000), learn, "minimize_in_box", by_scipy),
 ]
 
 

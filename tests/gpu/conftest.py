@@ -16,6 +16,6 @@ def no_implicit_copies(monkeypatch):
     import torch
 
     def refuse(tensor, *args, **kwargs):
-        raise TypeError("can't convert a tensor of a device to numpy: call entries.host first")
+        raise TypeError("a tensor of a device is not copied by itself: call linalg.to_numpy")
 
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)

@@ -1,7 +1,7 @@
 """L-BFGS inside a box, with steps of limited length.
 
 SciPy's L-BFGS-B takes 1.2 to 2.8 times as many evaluations on the fits of this package: its steps
-have no limit, and it cannot start from a known curvature or stop at a gain that is given.
+have no limit, and it neither starts from a known curvature nor stops at a given gain.
 """
 
 from collections import deque
