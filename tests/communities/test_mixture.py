@@ -11,10 +11,10 @@ from penchant.communities import (
     ComponentTables,
     Members,
     common_effects,
+    converge_parts,
     infer_beside_effects,
     log_likelihoods,
     responsibilities,
-    settle_parts,
     soft_counts,
 )
 from penchant.gp import Rows
@@ -35,7 +35,7 @@ def test_sweeps_over_parts_end_where_nothing_is_gained():
 
     slopes = (answers.winner > answers.loser) - 0.5
     start = ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
-    settled = settle_parts(model_data.model(model_data.hyper.theta), start, 40, ask)
+    settled = converge_parts(model_data.model(model_data.hyper.theta), start, 40, ask)
     np.testing.assert_allclose(settled.members.sizes, [20.0, 20.0], atol=0.1)
     assert settled.n_sweeps <= len(asked) < 8
 

@@ -122,7 +122,7 @@ def test_modes_beat_one_only_where_there_are_modes():
         modes = population.fit_modes(effects, one, np.column_stack([cut, ~cut]).astype(float))
         gains.append(modes.objective - one.objective)
         # the same people, as strangers to whom the modes are known already
-        np.testing.assert_allclose(modes.place(personal), modes.membership, atol=0.02)
+        np.testing.assert_allclose(modes.predict_membership(personal), modes.membership, atol=0.02)
     assert gains[0] > 50.0
     assert gains[1] < 0.0
 
@@ -151,7 +151,7 @@ def test_directions_of_many_items_are_paid_for():
     single = fit_single(result)
     _, gain = single.modes_of(result)
     assert single.evidence + gain > result.objective + 50.0
-    assert single.evidence + gain - single.price < result.objective
+    assert single.evidence + gain - single.cost < result.objective
     assert variation(result) is None
 
 
@@ -164,7 +164,7 @@ def test_personal_taste_is_not_mistaken_for_communities():
     # a spread along all directions costs nothing: none was chosen among others
     single = fit_single(result)
     assert single.loading.shape[1] == 7
-    assert single.price == pytest.approx(0.0, abs=1.0)
+    assert single.cost == pytest.approx(0.0, abs=1.0)
     # a given number of communities stays
     assert variation(result, True, True).membership is result.allocation.responsibilities
 

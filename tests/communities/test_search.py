@@ -143,7 +143,7 @@ def test_sweeps_and_learning_never_lower_the_objective(four):
     assert np.diff(values).min() > -1e-2  # the tolerance of Newton's method
     learned, _ = component.learn(allocation)
     assert learned.objective >= allocation.objective
-    assert component.settle(allocation, 5, 0.0).objective >= allocation.objective
+    assert component.converge(allocation, 5, 0.0).objective >= allocation.objective
     assert np.diff([step.objective for step in four[1].trace]).min() > -1e-6
 
 
@@ -226,10 +226,10 @@ def test_users_without_answers_belong_anywhere():
 def test_newcomers_are_placed_by_their_answers(four):
     crowd, found = four
     sizes = found.allocation.sizes
-    again = search.place(found.posteriors, sizes, crowd.answers)
+    again = search.predict_membership(found.posteriors, sizes, crowd.answers)
     assert adjusted_rand(TRUTH, again.argmax(axis=1)) > 0.95
     silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
-    placed = search.place(found.posteriors, sizes, Answers.of(silent))
+    placed = search.predict_membership(found.posteriors, sizes, Answers.of(silent))
     np.testing.assert_allclose(placed[0], sizes / sizes.sum())
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.communities import Answers, MixturePart, keys_of
+from penchant.communities import Answers, MixturePart, answer_keys
 from penchant.data import bucket_of, side_by_side
 from penchant.gp import UserPart
 
@@ -166,7 +166,7 @@ def test_files_elsewhere(vote_files, whole):
 def test_what_parts_take_in_memory(whole):
     answers = Answers.of(whole)
     for part in (
-        MixturePart.of(0, whole, keys_of(answers, whole.n_items)),
+        MixturePart.of(0, whole, answer_keys(answers, whole.n_items)),
         UserPart.of(0, whole, np.arange(whole.n_items)),
     ):
         assert 40 * len(whole) < part.nbytes < 120 * len(whole)

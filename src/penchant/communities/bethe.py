@@ -1,4 +1,4 @@
-"""Many independent items: a community's posterior at a price that grows with its answers.
+"""Many independent items: a community's posterior at a cost that grows with its answers.
 
 With K = σ²I and L the weighted graph of answers all depends on B = I + σ²L: sparse, diagonally
 dominant, and dense as soon as it is factored. Means need no factor: conjugate gradients give them

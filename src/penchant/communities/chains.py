@@ -45,7 +45,7 @@ from penchant.communities.data import (
     draw_labels,
     log_likelihoods,
     responsibilities,
-    some_of,
+    sample_users,
 )
 from penchant.communities.split_merge import (
     Group,
@@ -155,7 +155,7 @@ def fit_reported(
 
 @dataclass(frozen=True, eq=False)
 class ChainState:
-    """Where a chain is: the next sweep is a function of this and the data alone.
+    """The state of a chain: the next sweep is a function of this and the data alone.
 
     assignment: (U,) community of each user; utilities: (K, n) a draw for each community;
     tau, nu: (K, m) its sites; thetas: (K, p) its hyperparameters; theta: (p,) the shared ones;
@@ -533,14 +533,14 @@ class Draws:
 
 
 def align(draws: Draws, answers: Answers) -> Draws:
-    """Recognise the same communities in all draws.
+    """Match the communities of all draws.
 
-    The reference is the draw that agrees best with others among those with the likeliest number
-    of communities; theirs are the reported ones, largest first there. Those of every other draw
-    are matched with them one to one by their common users; what is left over goes to where most
-    of its users are.
+    The reference is the draw that agrees best with the others, among those with the likeliest
+    number of communities. Its communities are reported, largest first. Those of every other draw
+    are matched with them one to one by their common users; the rest go where most of their users
+    are.
     """
-    some = some_of(answers, ALIGNMENT_USERS)
+    some = sample_users(answers, ALIGNMENT_USERS)
     shares = [r for _, r in draws.responsibilities(answers.take(some))]
     counts = draws.counts()
     n_communities = max(counts, key=lambda k: counts[k])
@@ -576,7 +576,7 @@ def _match(overlap: SingleArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A chain so far: where it is, its traces from the start on, and the draws that were kept.
+    """A chain so far: its state, its traces from the start on, and its stored draws.
 
     n_communities, log_joint: (sweeps + 1,), the first entry where it starts.
     """
@@ -593,7 +593,7 @@ class Chain:
 
 
 Watch = Callable[[ChainState], None]
-"""Told the state after each sweep."""
+"""Called with the state after each sweep."""
 
 
 def run_chain(
@@ -760,7 +760,7 @@ class Diagnostics:
         return self.advice() is None
 
     def advice(self) -> str | None:
-        """What to tell a user whose chains did not settle; None if they did."""
+        """What to try if the chains did not converge; None if they did."""
         if not self.completed:
             done = [len(trace) - 1 for trace in self.log_joint]
             return (

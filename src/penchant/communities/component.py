@@ -150,7 +150,7 @@ class ComponentPosterior(NamedTuple):
     log_z: float
 
     @property
-    def price(self) -> float:
+    def cost(self) -> float:
         """Nats that utilities of its own cost: w·ℓ − log Z."""
         return float(self.weights @ self.terms.value) - self.log_z
 
@@ -189,7 +189,7 @@ class ComponentModel:
             value = _log_joint(weights, terms, z)
         for _ in range(NEWTON_STEPS):
             wk = terms.curvature(weights)
-            newton = self.prior.refresh(wk, terms.force(weights) + wk * g)
+            newton = self.prior.refresh(wk, terms.gradient(weights) + wk * g)
             size = float(wk @ (newton.mean - g) ** 2)
             least = value - 1e-9 * abs(value) if np.isfinite(value) else value
             state, share = newton, 1.0
@@ -222,16 +222,16 @@ class ComponentModel:
 
     def slope(self, component: ComponentPosterior) -> FloatArray:
         """(m,) ∂ log Z / ∂w = ℓ − ½ V_g k + h D V q: the expected log-likelihood of an answer."""
-        return component.terms.slope(component.state.var, self._mode_move(component))
+        return component.terms.slope(component.state.var, self._mode_shift(component))
 
-    def _log_det_pull(self, component: ComponentPosterior) -> FloatArray:
+    def _log_det_gradient(self, component: ComponentPosterior) -> FloatArray:
         """q = ½ Dᵀ(w d3 V_g): the slope of −½ log |H| in the utilities."""
-        along = component.terms.curvature_slope(component.weights, component.state.var)
+        along = component.terms.log_det_gradient(component.weights, component.state.var)
         return self.prior.design.adjoint(along)
 
-    def _mode_move(self, component: ComponentPosterior) -> FloatArray:
+    def _mode_shift(self, component: ComponentPosterior) -> FloatArray:
         """(E,) D V q: the move of the differences' mode that −½ log |H| asks for."""
-        z = component.state.solve(self._log_det_pull(component))
+        z = component.state.solve(self._log_det_gradient(component))
         return self.prior.design.forward(self.prior.points(z))
 
     def gradient(self, components: tuple[ComponentPosterior, ...]) -> FloatArray:
@@ -242,8 +242,8 @@ class ComponentModel:
     def _kernel_gradient(self, component: ComponentPosterior) -> FloatArray:
         """G = ½ (aaᵀ − R) + sym(u aᵀ) : ⟨G, ∂K⟩; a = Dᵀ(w h), u = (I − A V) q."""
         mixture, state, terms = self.mixture, component.state, component.terms
-        a = self.prior.design.adjoint(terms.force(component.weights))
-        q = self._log_det_pull(component)
+        a = self.prior.design.adjoint(terms.gradient(component.weights))
+        q = self._log_det_gradient(component)
         u = q - state.pulled(state.solve(q))
         problem = ItemProblem(mixture.items, mixture.edges, mixture.settings)
         weight, outer = terms.curvature(component.weights), [(a, a), (a, u), (u, a)]
@@ -267,7 +267,7 @@ class ComponentModel:
                 high, low = above.log_prob(g, outcomes), below.log_prob(g, outcomes)
                 change = high.value - low.value
                 change -= 0.5 * var * (np.maximum(-high.d2, 0.0) - np.maximum(-low.d2, 0.0))
-                change += self._mode_move(component)[:n] * (high.d1 - low.d1)
+                change += self._mode_shift(component)[:n] * (high.d1 - low.d1)
                 slopes[i] += float(component.weights[:n] @ change) / (2.0 * LIKELIHOOD_STEP)
         return slopes
 
@@ -276,7 +276,7 @@ class ComponentModel:
         prior, state, terms = self.prior, component.state, component.terms
         if isinstance(prior, BethePrior) or isinstance(state, BetheState):
             prior, wk = self.mixture.factored(self.hyper), terms.curvature(component.weights)
-            state = prior.refresh(wk, terms.force(component.weights) + wk * state.mean)
+            state = prior.refresh(wk, terms.gradient(component.weights) + wk * state.mean)
         return Posterior(
             kernel=self.hyper.kernel,
             likelihood=self.hyper.likelihood,
@@ -459,7 +459,7 @@ def sweep(allocation: VariationalState, keep_all: bool = False) -> VariationalSt
     return allocate(allocation.model, r, [allocation.components[c] for c in kept])
 
 
-def settle(
+def converge(
     allocation: VariationalState, max_sweeps: int, tolerance: float, keep_all: bool = False
 ) -> VariationalState:
     """Sweep until the objective gains less than the tolerance; never to a lower one."""

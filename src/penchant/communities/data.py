@@ -1,12 +1,11 @@
-"""Who gave which answers: users × distinct answers, and what an answer says at given utilities.
+"""Users × distinct answers, and the likelihood of the answers at given utilities.
 
-All users of a community share one utility function, so all that a user says is how often they
-gave each *distinct answer*: winner, loser, tie or not; or what was taken out of which set. Users ×
-answers is a sparse matrix P of counts. With a table of log P_c(answer), the log-likelihoods of all
-users under all communities are P @ table, and the answers of each community are sums of rows of P.
+All users of a community share one utility function, so a user's data are counts of *distinct
+answers*: winner, loser, tie or not; or the chosen items of a set. Users × answers is a sparse
+matrix P of counts. With a table of log P_c(answer), the log-likelihoods of all users under all
+communities are P @ table, and the answers of each community are sums of rows of P.
 
-Draws among users or answers follow from keys of what was answered: neither names nor the order of
-anything decide them.
+Users and answers are sampled by keys of their content: names and the order of rows decide nothing.
 """
 
 from collections.abc import Iterator
@@ -28,13 +27,13 @@ from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 USER_KEY_ROUNDS = 2
-"""Of keys of answers by those of users and the reverse: after two, users differ who answered
-differently, or along with others, but for symmetries of small data."""
+"""Rounds of hashing answers by their users and users by their answers: after two, users with
+different answers have different keys, but for symmetries of small data."""
 SHARD_SIZE = 65_536
 """Users whose answers are added up in single precision: more would lose digits."""
 FEW_KEYS = 8
-"""Times the answers: up to so many possible keys, distinct ones are found in a table of all keys
-instead of by sorting. That takes 4 ms instead of 260 for a million votes."""
+"""Up to so many possible keys an answer, a table of all keys finds the distinct ones instead of
+sorting: a fit of two million votes takes 0.6 s instead of 1.2."""
 
 
 SingleArray = NDArray[np.float32]
@@ -80,8 +79,7 @@ class Answers:
     def of(cls, data: Comparisons) -> "Answers":
         """Index the distinct answers of all users.
 
-        Choices are taken whole, but as their pairs beside effects of how things were shown, which
-        belong to pairs.
+        Choices stay whole, unless there are effects of order or covariates, which belong to pairs.
         """
         if has_covariates(data):
             data = data.as_pairs()
@@ -170,7 +168,7 @@ class Answers:
         return np.flatnonzero(np.diff(self.counts.indptr))
 
     def edges(self, weights: FloatArray) -> Rows:
-        """The answers that count for something, each so often (m,)."""
+        """The answers with a positive weight (m,), as rows."""
         n, cliques = self.n_pairs, self.outcomes.cliques
         pairs = np.flatnonzero(weights[:n])
         winner, loser, count = self.winner[pairs], self.loser[pairs], weights[pairs]
@@ -188,7 +186,7 @@ class Answers:
 
     @property
     def keys(self) -> tuple[IntArray, ...]:
-        """What tells answers apart, beside their outcomes."""
+        """The columns that identify an answer, beside its outcome."""
         return self.winner, self.loser
 
     @property
@@ -204,7 +202,7 @@ class Answers:
         return replace(self, counts=self.counts[users])
 
     def compact(self) -> "Answers":
-        """Without the answers that none of the users gave, so that tables are as small."""
+        """Without the answers that none of the users gave: tables are then smaller."""
         given, n, cliques = np.unique(self.counts.indices), self.n_pairs, self.outcomes.cliques
         pairs = given[given < n]
         edges, outcomes = pairs, self.outcomes.part(pairs)
@@ -228,12 +226,12 @@ class Answers:
             yield part, _rows(self.counts, part)
 
 
-def some_of(answers: Answers, most: int) -> IntArray:
-    """Positions of so many users at most, drawn by what they answered, in an order of that.
+def sample_users(answers: Answers, most: int) -> IntArray:
+    """Positions of at most `most` users, sampled by the keys of their answers.
 
     >>> data = Comparisons.from_pairs([0, 0, 1], [1, 1, 0], user=["ann", "bob", "bob"])
     >>> renamed = Comparisons.from_pairs([1, 0, 0], [0, 1, 1], user=["a", "a", "b"])
-    >>> [some_of(Answers.of(each), 1).tolist() for each in (data, renamed)]
+    >>> [sample_users(Answers.of(each), 1).tolist() for each in (data, renamed)]
     [[1], [0]]
     """
     return np.argsort(answers.user_keys, kind="stable")[:most]
@@ -325,13 +323,13 @@ def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
 
 
 def separate_pairs(data: Comparisons) -> Comparisons:
-    """The single pairs, and one pair of every choice, drawn by what was answered.
+    """The single pairs, and one pair of every choice, sampled by content.
 
-    The pairs that a ranking holds follow from each other: as separate answers they agree with
-    themselves, which looks like personal taste. But of "T out of S", draw one item of T and one of
-    the others. Under a softmax i was drawn as taken and j as left with probability e^(x_i − x_j)
-    times that of the reverse, so this is a pair's answer, exactly; and the choices of a ranking
-    are independent given utilities. What the other items tell is left out.
+    The pairs inside a ranking depend on each other: as separate answers they agree with each other,
+    which looks like personal taste. So of each choice "T out of S" one item of T and one of the
+    others are sampled. Under a softmax the pair (i chosen, j left) is e^(x_i − x_j) times as likely
+    as the reverse, so it is exactly the answer to a pair; and the choices of a ranking are
+    independent given utilities. The other items' information is left out.
 
     >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
     >>> len(data.as_pairs()), len(separate_pairs(data))
@@ -369,9 +367,9 @@ def _one_of(marked: BoolArray, keys: KeyArray) -> IntArray:
 class LikelihoodTerms:
     """Log-likelihoods of all answers, and their derivatives along the edges, at given differences.
 
-    A single pair has one edge. A choice out of a set has all pairs of the set, and pulls at them
-    jointly (see `likelihoods.choices`); answers that share a pair share its edge. So answers are m
-    numbers and edges E, and a community's force at an edge is a sum over weighted answers.
+    A single pair has one edge. A choice out of a set has all pairs of the set, with a joint
+    gradient (see `likelihoods.choices`); answers that share a pair share its edge. So answers are m
+    numbers and edges E, and the gradient at an edge is a sum over weighted answers.
 
     pairs: of the single pairs, whose edges come first; value: (m,) log-likelihoods. Of every pair
     inside every choice, (N,): its answer, its edge, and first and negative second derivative along
@@ -423,7 +421,7 @@ class LikelihoodTerms:
         """(n,) k of single pairs, cut off at zero where a likelihood is not log-concave."""
         return np.maximum(-self.pairs.d2, 0.0)
 
-    def force(self, weights: FloatArray) -> FloatArray:
+    def gradient(self, weights: FloatArray) -> FloatArray:
         """(E,) Σ w ∂ℓ/∂g."""
         return self._on_edges(weights, self.pairs.d1, self.pull)
 
@@ -431,8 +429,8 @@ class LikelihoodTerms:
         """(E,) −Σ w ∂²ℓ/∂g², of choices as the Laplacian of their clique."""
         return self._on_edges(weights, self.precision, self.tau)
 
-    def curvature_slope(self, weights: FloatArray, var: FloatArray) -> FloatArray:
-        """(E,) −½ Σ w var ∂k: how the curvature answers a move of the differences."""
+    def log_det_gradient(self, weights: FloatArray, var: FloatArray) -> FloatArray:
+        """(E,) −½ Σ w var ∂k/∂g: the gradient of −½ log |H| in the differences."""
         n, pairs = self.n_pairs, self.pairs
         third = np.where(pairs.d2 < 0.0, pairs.d3, 0.0)  # k is cut off at zero, and flat there
         choices = [
@@ -448,8 +446,8 @@ class LikelihoodTerms:
         along = self.pull * move[self.edge] - 0.5 * self.tau * var[self.edge]
         return np.append(pairs, self.value[n:] + self._of_answers(along))
 
-    def pulls(self, counts: sparse.csr_array) -> sparse.csr_array:
-        """(users, E) how the answers of users, (users, m), pull at each edge."""
+    def user_gradients(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """(users, E) gradient of each user's log-likelihood, given counts (users, m)."""
         if not self.groups:
             pull = counts.data * self.pairs.d1[counts.indices]
             return sparse.csr_array((pull, counts.indices, counts.indptr), shape=counts.shape)

@@ -1,10 +1,9 @@
-"""From answers to a fitted mixture: `MixtureFitter` finds communities, `FittedMixture` has them.
+"""From answers to a fitted mixture: `MixtureFitter` fits it, `FittedMixture` holds and updates it.
 
-Everything is read from one `FittedMixture`, so predictions, beliefs and descriptions agree, before
-and after answers come in. Communities are found from the answers alone: effects of how comparisons
-were shown are common to all users and say nothing about membership. Utilities are then inferred
-beside the effects of the order shown and of covariates, so that they are at equal sides; the
-effects that are reported combine what each community's answers say of them.
+Predictions, beliefs and descriptions all come from one `FittedMixture`. The search for communities
+uses the answers alone: effects of order and covariates are common to all users and say nothing
+about membership. Utilities are then inferred together with those effects, so they hold for equal
+sides; the reported effects combine the estimates of all communities.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from penchant.communities.component import (
     fit_community,
     learn_concentration,
 )
-from penchant.communities.data import Answers, separate_pairs, soft_counts, some_of
+from penchant.communities.data import Answers, sample_users, separate_pairs, soft_counts
 from penchant.communities.population import (
     Population,
     Variation,
@@ -49,8 +48,8 @@ from penchant.communities.search import (
     SearchResult,
     Step,
     find_communities,
-    for_everybody,
-    place,
+    predict_membership,
+    with_silent_users,
 )
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
@@ -76,11 +75,11 @@ from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray, IntArray
 
 RULE = "laplace"
-"""Members count softly: a share of an answer has no cavity of its own, but a curvature."""
+"""Answers count by membership, and a fraction of an answer has a curvature but no cavity."""
 LEAST_MEMBERSHIP = 1e-3
-"""Of an answer that a community takes into account."""
+"""Smallest membership with which an answer counts in a community."""
 JUDGING_USERS = 5_000
-"""Most people by whom communities are judged: evidence and simulated crowds are of so many."""
+"""Most users by whom communities are judged: a simulated crowd is as large."""
 
 
 def infer_beside_effects(
@@ -89,7 +88,7 @@ def infer_beside_effects(
     votes: Rows,
     max_rank: int | None,
 ) -> tuple[Posterior, ...]:
-    """Each community's utilities, and effects, given who belongs to it; parameters stay."""
+    """Each community's utilities and effects, given its members; hyperparameters stay."""
     votes = votes.part(np.lexsort((votes.loser, votes.winner)))  # the same pair in one run
     inferred = []
     for known, share in zip(posteriors, membership.T, strict=True):
@@ -134,7 +133,7 @@ def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], 
 
 @dataclass(frozen=True, eq=False)
 class FittedMixture:
-    """Communities of taste, after all answers in `data`.
+    """Communities of taste, fitted to all answers in `data`.
 
     sampled: the data that the search or the chains ran on. start: the hyperparameters that
     learning started from. membership: (U, C), rows sum to one. posteriors: (C,) each community's
@@ -166,7 +165,7 @@ class FittedMixture:
 
     @property
     def n_pending_sites(self) -> int:
-        """Answers that personal taste only absorbed."""
+        """Answers that the personal model added by rank-one updates only."""
         return 0 if self.personal is None else self.personal.n_pending_sites
 
     @property
@@ -229,7 +228,7 @@ class FittedMixture:
         return tuple(posterior.at(target) for posterior in self.posteriors)
 
     def changed_since(self, before: Comparisons) -> IntArray:
-        """The users who gave more or fewer answers than before."""
+        """Users with more or fewer answers than before."""
         now, then = (
             np.bincount(v.user, v.count, before.n_users)
             for v in (Rows.by_user(data.as_pairs().bare()) for data in (self.data, before))
@@ -239,39 +238,39 @@ class FittedMixture:
     def with_answers(
         self, data: Comparisons, changed: IntArray, polish: bool | None
     ) -> "FittedMixture":
-        """After the users `changed` answered more, or took answers back.
+        """The mixture after the users `changed` gave more answers, or withdrew some.
 
-        Those are placed anew among the communities of the draws; unless told not to polish, the
-        communities' utilities are inferred again, with the parameters that each has.
+        Their memberships are predicted again; unless polish is False, the communities' utilities
+        are inferred again too, with the hyperparameters that each has.
         """
         found = replace(self, data=data, support=None)
-        membership = found._placed(changed)
+        membership = found._with_predicted(changed)
         found = replace(found, membership=membership, personal=None)
         if polish is not False:
-            found = replace(found, posteriors=found.inferred())
+            found = replace(found, posteriors=found.infer_posteriors())
         if self.personal is None:
             return found
         return replace(found, personal=_personal_after(self.personal, found, polish))
 
-    def members(self, answers: Answers) -> FloatArray:
-        """(k, C) memberships of people by their answers, among the communities that there are."""
+    def predict_membership(self, answers: Answers) -> FloatArray:
+        """(k, C) memberships of users given their answers."""
         if self.draws is not None:
             return self.draws.membership(answers)
-        return place(self.posteriors, self.sizes, answers)
+        return predict_membership(self.posteriors, self.sizes, answers)
 
-    def _placed(self, users: IntArray) -> FloatArray:
-        """(U, C) memberships with some users placed anew by their answers; the others' stay."""
+    def _with_predicted(self, users: IntArray) -> FloatArray:
+        """(U, C) memberships, predicted again for some users."""
         membership = np.zeros((self.answers.n_users, self.membership.shape[1]))
         membership[: len(self.membership)] = self.membership
-        membership[users] = self.members(self.answers.take(users).compact())
+        membership[users] = self.predict_membership(self.answers.take(users).compact())
         return membership
 
-    def inferred(
+    def infer_posteriors(
         self, hyper: ItemHyper | None = None, starts: Sequence[ComponentPosterior] = ()
     ) -> tuple[Posterior, ...]:
-        """Each community's utilities, given who belongs to it; by default with its parameters.
+        """Each community's utilities given its members, by default with its own hyperparameters.
 
-        starts: what a search knows of them. A community that nobody belongs to stays as it is.
+        starts: the components of a search. A community without members stays as it is.
         """
         like = known_effects(self.posteriors)
         if has_covariates(self.data) or like is not None:
@@ -288,14 +287,14 @@ class FittedMixture:
 
     @property
     def pair_counts(self) -> FloatArray:
-        """(C, m) how often each answer was given in each community, members counting softly."""
+        """(C, m) how often each answer was given in each community, weighted by membership."""
         return soft_counts(self.answers, self.membership)
 
     def with_newcomers(self, data: Comparisons) -> "FittedMixture":
-        """After new users' answers, who change nobody else."""
+        """The mixture with new users, whose answers change nothing for the others."""
         newcomers = np.arange(self.data.n_users, data.n_users)
         found = replace(self, data=data, support=None)
-        membership = found._placed(newcomers)
+        membership = found._with_predicted(newcomers)
         found = replace(found, membership=membership)
         if self.personal is None:
             return found
@@ -306,9 +305,9 @@ class FittedMixture:
 def _personal_after(
     personal: FitState[UserProblem], found: FittedMixture, polish: bool | None
 ) -> FitState[UserProblem]:
-    """Everybody's own utilities after other answers, memberships being the users' features.
+    """All users' own utilities after other answers; memberships are the users' features.
 
-    Unless settled, known users keep the memberships that they were fitted with.
+    Where answers are only added by rank-one updates, known users keep their memberships.
     """
     problem, data, membership = personal.problem, found.data, found.membership
     votes = Rows.by_user(data, problem.edges.shown)
@@ -326,9 +325,9 @@ def _personal_after(
 
 
 class PersonalSettings(NamedTuple):
-    """Personal taste inside communities: its item kernel, made where it is needed.
+    """Personal taste inside communities; kernel: makes its item kernel.
 
-    required: wanted in any case; else the evidence chooses. learn: how hyperparameters are found.
+    required: always fit it; else the evidence decides. learn: how hyperparameters are learned.
     """
 
     kernel: Callable[[], Kernel]
@@ -367,7 +366,7 @@ class MixtureFitter:
         varied = self._variation(result)
         membership, hyper, report = result.membership, result.hyper, result.report
         if varied is not None:
-            membership, hyper = for_everybody(varied.membership, self.answers), varied.hyper
+            membership, hyper = with_silent_users(varied.membership, self.answers), varied.hyper
             step = Step("personal taste", membership.shape[1], varied.evidence)
             report = SearchReport.of((*result.trace, step))
         fitted = FittedMixture(
@@ -382,7 +381,7 @@ class MixtureFitter:
         )
         # the search looks at modes; what is reported is inferred as after every answer
         known = result.allocation.components if varied is None else ()
-        fitted = replace(fitted, posteriors=fitted.inferred(hyper, known))
+        fitted = replace(fitted, posteriors=fitted.infer_posteriors(hyper, known))
         return fitted if varied is None else self.with_personal(fitted)
 
     def has_variation(self, result: SearchResult) -> bool:
@@ -417,7 +416,7 @@ class MixtureFitter:
     def assess(self, fitted: FittedMixture) -> Support:
         """Whether the communities of a fit are real; it takes a few searches."""
         voters = self.answers.voters
-        some = voters[some_of(self.answers.take(voters), JUDGING_USERS)]
+        some = voters[sample_users(self.answers.take(voters), JUDGING_USERS)]
         members = fitted.membership[some]
         present = members[:, members.sum(axis=0) >= SMALLEST]
         present = present / present.sum(axis=1, keepdims=True)
@@ -479,7 +478,7 @@ class MixtureFitter:
         learned, share, membership = fit_personal(
             fitted.data,
             fitted.membership,
-            fitted.members,
+            fitted.predict_membership,
             fitted.items,
             UserHyper(self.personal.kernel(), Constant(1.0), 0.5, self.mixture.hyper.likelihood),
             learn=self.personal.learn if self.plan.learn else solve,
@@ -487,5 +486,5 @@ class MixtureFitter:
         )
         if membership.shape != fitted.membership.shape:
             fitted = replace(fitted, membership=membership, posteriors=fitted.posteriors[:1])
-            fitted = replace(fitted, posteriors=fitted.inferred())
+            fitted = replace(fitted, posteriors=fitted.infer_posteriors())
         return replace(fitted, personal=learned, communal_share=share)

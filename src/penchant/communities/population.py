@@ -38,8 +38,8 @@ from penchant.communities.data import (
     Answers,
     drawn_counts,
     responsibilities,
+    sample_users,
     separate_pairs,
-    some_of,
 )
 from penchant.communities.search import SearchResult
 from penchant.communities.split_merge import LEAST_RESPONSIBILITY, disagreement
@@ -303,7 +303,7 @@ class Modes:
         log_weights -= 0.5 * _flat(users.precision) @ _flat(self.second).T
         return responsibilities(log_weights + psi(np.maximum(sizes, SMALLEST)))
 
-    def place(self, votes: PersonalVotes) -> FloatArray:
+    def predict_membership(self, votes: PersonalVotes) -> FloatArray:
         """(U, K) memberships of other users by their votes; the modes stay as they are."""
         sizes = self.membership.sum(axis=0)
         shared = np.tile(sizes / sizes.sum(), (votes.n_users, 1))
@@ -513,13 +513,13 @@ class SinglePopulation(NamedTuple):
         return self.evidence - self.allocation.objective
 
     @property
-    def price(self) -> float:
+    def cost(self) -> float:
         """Nats that the directions cost, which were learned from the same votes.
 
         q directions among d that the votes settle have q (d − q) degrees of freedom. Direction k
         is a taste g ~ N(0, c K) that people have more or less of; s is what a person's votes tell
         of how much, as signal to noise, and s / (1 + s) the share of everybody's votes that tells
-        of g. With the best c its price is ½ (d + log |I + c s / (1 + s) K A|); a direction that
+        of g. With the best c its cost is ½ (d + log |I + c s / (1 + s) K A|); a direction that
         brings less than it costs, U/2 (s − log(1 + s)), might have been left out.
         """
         component, n_users = self.allocation.components[0], self.votes.n_users
@@ -553,8 +553,8 @@ def single_population(result: SearchResult, threshold: float = -np.inf) -> Singl
     allocation, _ = learn(single_component(mixture, mixture.hyper.theta))
     component, loading = allocation.components[0], _directions(allocation, result)
     votes = personal_votes(allocation, loading, mixture.answers)
-    # both models contain the votes; the price of the common utilities is not in the effects' model
-    rest = allocation.objective - component.log_z - component.price
+    # both models contain the votes; the cost of the common utilities is not in the effects' model
+    rest = allocation.objective - component.log_z - component.cost
     effects, modes = fit_single_mode(votes, FIRST_SPREAD, mixture.concentration, threshold - rest)
     return SinglePopulation(allocation, loading, votes, effects, modes, modes.objective + rest)
 
@@ -698,7 +698,7 @@ def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Vari
     some = _sample(result)
     # without disagreement, only an evidence above that of the communities would matter
     single = single_population(some, -np.inf if seen else some.objective)
-    evidence, modes = single.evidence - single.price, None
+    evidence, modes = single.evidence - single.cost, None
     # communities without disagreement inside that beat one population leave nothing to explain
     if K > 1 and (seen or evidence > some.objective):
         modes, gain = single.modes_of(some)
@@ -735,8 +735,9 @@ def _sample(result: SearchResult) -> SearchResult:
     mixture, n_answers = allocation.mixture, allocation.mixture.answers.counts.nnz
     if n_answers <= CHOICE_ANSWERS:
         return result
-    chosen = some_of(mixture.answers, max(1, mixture.answers.n_users * CHOICE_ANSWERS // n_answers))
-    few = replace(allocation.model, mixture=replace(mixture, answers=mixture.answers.take(chosen)))
+    answers, most = mixture.answers, mixture.answers.n_users * CHOICE_ANSWERS // n_answers
+    chosen = sample_users(answers, max(1, most))
+    few = replace(allocation.model, mixture=replace(mixture, answers=answers.take(chosen)))
     members = allocation.responsibilities[chosen]
     return SearchResult(allocate(few, members, allocation.components), members, result.trace)
 
@@ -748,7 +749,7 @@ def _members(single: SinglePopulation, modes: Modes, answers: Answers) -> FloatA
         size = max(1, CHOICE_ANSWERS * answers.n_users // answers.counts.nnz)
         some = (replace(answers, counts=rows) for _, rows in answers.shards(size))
         votes = (personal_votes(single.allocation, single.loading, each) for each in some)
-        membership = np.concatenate([modes.place(each) for each in votes])
+        membership = np.concatenate([modes.predict_membership(each) for each in votes])
     order = np.argsort(-membership.sum(axis=0), kind="stable")
     return np.ascontiguousarray(membership[:, order])
 

@@ -18,12 +18,12 @@ from penchant.communities.component import (
     MixtureData,
     VariationalState,
     allocate,
+    converge,
     learn,
     learn_concentration,
-    settle,
     single_component,
 )
-from penchant.communities.data import Answers, log_likelihoods, responsibilities, some_of
+from penchant.communities.data import Answers, log_likelihoods, responsibilities, sample_users
 from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
 from penchant.errors import DataError
 from penchant.gp import ItemHyper, Limits, Posterior
@@ -33,24 +33,25 @@ from penchant.numerics.types import FloatArray, IntArray
 SPLIT_ROUNDS = 12
 """Most rounds of splits: each may double the number of communities."""
 ROUND_SWEEPS = 6
-"""After each round: few, since the next one changes everything again."""
+"""Sweeps after each round: few, since the next round changes everything again."""
 ROUND_TOLERANCE = 1.0
 """Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
 ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
-SETTLE_SWEEPS, SETTLE_TOLERANCE = 60, 0.05
-"""Most sweeps, and nats that one must gain for another, where the result is settled."""
+CONVERGE_SWEEPS, CONVERGE_TOLERANCE = 60, 0.05
+"""Most sweeps of the final state, and nats that one must gain for another."""
 PRUNE_TOLERANCE = 0.2
-"""The same before moves are tried: two halves of one community would slide for ever."""
+"""Nats that a sweep must gain before moves are tried: two halves of one community would exchange
+members for ever."""
 WORTHWHILE, UNLEARNED = 1.0, 3.0
-"""Nats that a whole pass of growing and pruning must gain for another one, or, so many times that,
-its learning."""
+"""Nats that a pass of growing and pruning must gain for another one; and the multiple of it that
+its learning must gain."""
 MANY_USERS = 20_000
-"""Of more than so many, communities are found among so many and then settled with everybody; from
-half as many on all tolerances grow with the number of users."""
+"""With more users, the search runs among so many and then sweeps over everybody; from half as many
+on, all tolerances grow with the number of users."""
 
 
 class Step(NamedTuple):
-    """What was done, and the number of communities and the objective after it."""
+    """The name of a step, and the number of communities and the objective after it."""
 
     name: str
     n_communities: int
@@ -81,13 +82,13 @@ class SearchReport:
         return True
 
     def advice(self) -> str | None:
-        """Nothing to tell: a search ends where no move gains."""
+        """None: a search ends where no move gains."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Communities, largest first: who belongs to them and what they prefer.
+    """Communities, largest first: their members and their utilities.
 
     membership: (U, K), rows sum to one; trace: the steps of the search.
     """
@@ -127,10 +128,12 @@ class SearchResult:
         return tuple(map(self.allocation.model.posterior, self.allocation.components))
 
 
-def place(posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers) -> FloatArray:
-    """(users, K) memberships of people by their answers, among communities that there are.
+def predict_membership(
+    posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers
+) -> FloatArray:
+    """(U, K) memberships of users given their answers; the communities stay as they are.
 
-    Somebody without answers belongs anywhere, in proportion to the communities' sizes.
+    A user without answers has memberships in proportion to the communities' sizes.
     """
     tables = [log_predictive(posterior, answers) for posterior in posteriors]
     log_sizes: FloatArray = np.log(sizes)
@@ -162,9 +165,9 @@ def find_communities(
     learn_parameters: bool = True,
     start: FloatArray | None = None,
 ) -> SearchResult:
-    """Find the communities of a mixture: their number too, unless n_communities is given.
+    """Find the communities of a mixture, and their number unless n_communities is given.
 
-    start: (U, K) memberships to begin with; by default everybody is together.
+    start: (U, K) memberships to begin with; by default all users are in one community.
 
     >>> from penchant.data import Comparisons
     >>> from penchant.kernels import Independent, Inputs
@@ -187,12 +190,12 @@ def find_communities(
     allocation = search.run(None if start is None else start[active])
     order = np.argsort(-allocation.sizes, kind="stable")
     allocation = allocation.within([int(c) for c in order])
-    membership = for_everybody(allocation.responsibilities, mixture.answers)
+    membership = with_silent_users(allocation.responsibilities, mixture.answers)
     return SearchResult(allocation, membership, tuple(search.trace))
 
 
-def for_everybody(membership: FloatArray, answers: Answers) -> FloatArray:
-    """(U, K) from that of the voters: whoever answered nothing belongs anywhere, by size."""
+def with_silent_users(membership: FloatArray, answers: Answers) -> FloatArray:
+    """(U, K) from that of the voters: users without answers get the communities' sizes."""
     voters = answers.voters
     if len(voters) == answers.n_users:
         return membership
@@ -216,7 +219,7 @@ class _Search:
         self.trace: list[Step] = []
 
     def run(self, start: FloatArray | None) -> VariationalState:
-        """Where no move gains anything worthwhile any more."""
+        """Move until nothing gains anything worthwhile."""
         if start is None and self.mixture.answers.n_users > MANY_USERS:
             return self._with_everybody(self._among_some())
         theta = self.mixture.hyper.theta
@@ -230,12 +233,12 @@ class _Search:
             before = allocation
             allocation = self._reach_target(self._grow(allocation))
             if allocation is not before:
-                allocation = self._settle(allocation, tolerance=PRUNE_TOLERANCE)
+                allocation = self._converge(allocation, tolerance=PRUNE_TOLERANCE)
             allocation = self._prune(allocation)
             if is_learned and allocation is before:
                 return allocation
             grown, least = allocation, WORTHWHILE * self.scale
-            allocation = self._settle(self._learn(allocation))
+            allocation = self._converge(self._learn(allocation))
             if is_learned and grown.objective < before.objective + least:
                 return allocation
             is_learned = allocation.objective < grown.objective + UNLEARNED * least
@@ -243,7 +246,7 @@ class _Search:
     def _among_some(self) -> VariationalState:
         """The communities of some of the users."""
         answers = self.mixture.answers
-        some = some_of(answers, MANY_USERS)
+        some = sample_users(answers, MANY_USERS)
         search = _Search(
             replace(self.mixture, answers=answers.take(some)), self.target, self.learns
         )
@@ -258,8 +261,8 @@ class _Search:
         weights = log_likelihoods(self.mixture.answers.counts, few.tables) + psi(few.sizes)
         allocation = allocate(model, responsibilities(weights), few.components)
         allocation = self._noted("everybody", allocation)
-        allocation = self._prune(self._settle(allocation, tolerance=PRUNE_TOLERANCE))
-        return self._settle(self._learn(allocation))
+        allocation = self._prune(self._converge(allocation, tolerance=PRUNE_TOLERANCE))
+        return self._converge(self._learn(allocation))
 
     def _grow(self, allocation: VariationalState) -> VariationalState:
         """Rounds of splits, learning after each, while the number of communities grows."""
@@ -267,7 +270,7 @@ class _Search:
             before = allocation.n_communities
             allocation = self._split(allocation)
             if allocation.n_communities > before:
-                allocation = self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
+                allocation = self._converge(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
                 allocation = self._fewer(allocation, merge)
             if allocation.n_communities <= before:
                 break
@@ -281,7 +284,7 @@ class _Search:
             allocation = self._fewer(self._fewer(allocation, merge), delete)
             if allocation.n_communities == before:
                 return allocation
-            allocation = self._settle(allocation)
+            allocation = self._converge(allocation)
 
     def _split(self, allocation: VariationalState) -> VariationalState:
         largest_first = sorted(allocation.components, key=lambda one: -float(one.weights.sum()))
@@ -304,23 +307,23 @@ class _Search:
         return allocation
 
     def _reach_target(self, allocation: VariationalState) -> VariationalState:
-        """Where the number is given: force what the objective did not want."""
+        """Where the number is given: merge or split against the objective."""
         while self.target is not None and allocation.n_communities != self.target:
             if allocation.n_communities > self.target:
                 allocation = self._noted("merge", force_merge(allocation))
             else:
                 allocation = self._noted("split", force_split(allocation))
-            allocation = self._settle(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
+            allocation = self._converge(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
         return allocation
 
-    def _settle(
+    def _converge(
         self,
         allocation: VariationalState,
-        max_sweeps: int = SETTLE_SWEEPS,
-        tolerance: float = SETTLE_TOLERANCE,
+        max_sweeps: int = CONVERGE_SWEEPS,
+        tolerance: float = CONVERGE_TOLERANCE,
     ) -> VariationalState:
         keep_all = self.target is not None
-        settled = settle(allocation, max_sweeps, tolerance * self.scale, keep_all)
+        settled = converge(allocation, max_sweeps, tolerance * self.scale, keep_all)
         return self._noted("sweep", settled)
 
     def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:

@@ -1,7 +1,7 @@
-"""Communities of users in parts: one table down, counts of answers up, a sweep.
+"""The search's sweeps over users in parts: tables go down to the parts, sums of answers come up.
 
-The sweep of the search, part by part, with as many communities as there are. Who belongs where
-follows from the table and the sizes, so parts keep nothing between sweeps.
+The number of communities stays. Memberships follow from the tables and the sizes, so parts keep
+nothing between sweeps.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,19 +19,19 @@ from penchant.communities.component import (
     mixture_objective,
 )
 from penchant.communities.data import Answers, log_likelihoods, responsibilities, soft_counts
-from penchant.communities.search import SETTLE_SWEEPS, SETTLE_TOLERANCE, log_predictive
+from penchant.communities.search import CONVERGE_SWEEPS, CONVERGE_TOLERANCE, log_predictive
 from penchant.data import Comparisons
 from penchant.gp import Posterior
 from penchant.numerics.types import FloatArray, IntArray
 
 
-def answers_of_all(everybody: Comparisons) -> Answers:
+def pooled_answers(everybody: Comparisons) -> Answers:
     """The distinct answers of pooled comparisons, as if one user had given them."""
     nobody = np.zeros(len(everybody), dtype=np.intp)
     return Answers.of(replace(everybody, user=nobody, users=("everybody",)))
 
 
-def keys_of(answers: Answers, n_items: int) -> IntArray:
+def answer_keys(answers: Answers, n_items: int) -> IntArray:
     """(m,) numbers that tell answers apart, ascending."""
     tie = answers.outcomes.tie
     keys: IntArray = answers.winner * n_items + answers.loser
@@ -52,7 +52,7 @@ class MixturePart:
     def of(cls, number: int, data: Comparisons, keys: IntArray) -> "MixturePart":
         """keys: of all distinct answers."""
         answers = Answers.of(data)
-        place = np.searchsorted(keys, keys_of(answers, data.n_items))
+        place = np.searchsorted(keys, answer_keys(answers, data.n_items))
         return cls(number, data, answers, place, len(keys))
 
     @property
@@ -63,7 +63,7 @@ class MixturePart:
 
 
 class ComponentTables(NamedTuple):
-    """What every answer says for every community, (m, K), and their log weights (K,)."""
+    """(m, K) log-likelihood of each answer in each community, and log weights (K,)."""
 
     table: FloatArray
     log_weights: FloatArray
@@ -72,7 +72,7 @@ class ComponentTables(NamedTuple):
     def by(
         cls, posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers
     ) -> "ComponentTables":
-        """By what communities prefer, uncertainty included."""
+        """From the communities' posteriors, their uncertainty included."""
         tables = [log_predictive(posterior, answers) for posterior in posteriors]
         return cls(np.column_stack(tables), np.log(np.maximum(sizes, SMALLEST)))
 
@@ -101,7 +101,7 @@ def memberships(part: MixturePart, views: ComponentTables) -> FloatArray:
 def choose_communities(
     part: MixturePart, state: dict[str, Any], views: ComponentTables
 ) -> tuple[dict[str, Any], Members]:
-    """Let every user choose, and add up their answers."""
+    """Compute every user's memberships, and add up the answers of each community."""
     r = memberships(part, views)
     counts = np.zeros((r.shape[1], part.m))
     if len(r):
@@ -109,38 +109,38 @@ def choose_communities(
     return state, Members(counts, r.sum(axis=0), float(entr(r).sum()))
 
 
-class SettledMixture(NamedTuple):
-    """Where sweeps ended; told: what memberships follow from."""
+class ConvergedMixture(NamedTuple):
+    """The state that sweeps ended in; tables: that memberships follow from."""
 
     members: Members
-    told: ComponentTables
+    tables: ComponentTables
     objective: float
     n_sweeps: int
 
 
-def settle_parts(
+def converge_parts(
     model: ComponentModel,
-    told: ComponentTables,
+    tables: ComponentTables,
     n_users: int,
     ask: Callable[[ComponentTables], Members],
-) -> SettledMixture:
+) -> ConvergedMixture:
     """Sweep until the objective gains less than the tolerance; never to a lower one.
 
-    model: over the distinct answers of all; ask: what all parts say to a table, added up.
+    model: over the distinct answers of all; ask: gives tables to all parts and adds up the sums.
     """
-    starts: list[ComponentPosterior | None] = [None] * len(told.log_weights)
-    best = SettledMixture(Members(np.zeros((0, 0)), np.zeros(0), 0.0), told, -np.inf, 0)
-    for sweep in range(SETTLE_SWEEPS):
-        members = ask(told)
+    starts: list[ComponentPosterior | None] = [None] * len(tables.log_weights)
+    best = ConvergedMixture(Members(np.zeros((0, 0)), np.zeros(0), 0.0), tables, -np.inf, 0)
+    for sweep in range(CONVERGE_SWEEPS):
+        members = ask(tables)
         fitted = [model.refit(*each) for each in zip(members.counts, starts, strict=True)]
         value = membership_value(members.sizes, members.entropy)
         objective = mixture_objective(model, fitted, n_users, value)
         gain = objective - best.objective
         if gain > 0.0:
-            best = SettledMixture(members, told, objective, sweep + 1)
-        if gain < SETTLE_TOLERANCE or len(fitted) == 1:
+            best = ConvergedMixture(members, tables, objective, sweep + 1)
+        if gain < CONVERGE_TOLERANCE or len(fitted) == 1:
             break
         table = np.column_stack([model.slope(each) for each in fitted])
-        told = ComponentTables(table, psi(np.maximum(members.sizes, SMALLEST)))
+        tables = ComponentTables(table, psi(np.maximum(members.sizes, SMALLEST)))
         starts = list(fitted)
     return best

@@ -31,9 +31,9 @@ from penchant.communities.component import (
     MixtureData,
     VariationalState,
     allocate,
+    converge,
     fit_community,
     log_partition_constant,
-    settle,
     sweep,
 )
 from penchant.communities.data import (
@@ -79,7 +79,7 @@ DELETIONS = 3
 HOPELESS = 2.0
 """A deletion is not tried if members would lose more than so many times what can be gained."""
 NEAR_PAYING = 0.75
-"""Share of a second taste's price that a split may fall short by, and be tried with everybody."""
+"""Share of a second taste's cost that a split may fall short by, and be tried with everybody."""
 SAME_ANSWERS = 0.05
 """Share of its answers that must have changed for a community to be tried again."""
 SAME_THETA = 0.3
@@ -119,7 +119,7 @@ def disagreement(
     if len(members) > SPECTRUM_USERS:
         sample = np.argsort(answers.user_keys[members], kind="stable")[:SPECTRUM_USERS]
     D = _differences(prior.design)
-    scores = component.terms.pulls(answers.counts[members[sample]]) @ D
+    scores = component.terms.user_gradients(answers.counts[members[sample]]) @ D
     rows, share = scores.toarray(), weight[sample]
     n_sample = float(share.sum())
     rows -= share @ rows / n_sample
@@ -127,7 +127,7 @@ def disagreement(
     values, weights = main_directions(rows, component.state, n_directions)
     edge = (1.0 + np.sqrt(max(component.state.n_roughly_settled, 0.0) / n_sample)) ** 2
     weights = np.asfortranarray(weights[:, ::-1])
-    along = component.terms.pulls(answers.counts[members]) @ (D @ prior.points(weights))
+    along = component.terms.user_gradients(answers.counts[members]) @ (D @ prior.points(weights))
     along -= np.average(along, axis=0, weights=weight)
     spread = np.sqrt(np.average(along**2, axis=0, weights=weight))
     # an eigenvector has no sign: the few who differ by much are on the positive side
@@ -182,7 +182,7 @@ class SplitSearch:
                 return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
             ways.append(halves)
         if ways:
-            nearest = max(ways, key=lambda halves: halves.gain / halves.price(whole))
+            nearest = max(ways, key=lambda halves: halves.gain / halves.cost(whole))
             if (opened := _open_to_all(allocation, c, nearest)) is not None:
                 return opened
         self._refused.append((whole.weights, theta))
@@ -240,10 +240,10 @@ class Halves(NamedTuple):
     components: tuple[ComponentPosterior, ComponentPosterior]
     gain: float
 
-    def price(self, whole: ComponentPosterior) -> float:
+    def cost(self, whole: ComponentPosterior) -> float:
         """Nats that two components cost more than one, beside what they explain."""
         one, other = self.components
-        return max(one.price + other.price - whole.price, LEAST_GAIN)
+        return max(one.cost + other.cost - whole.cost, LEAST_GAIN)
 
 
 def _two_way(
@@ -288,7 +288,7 @@ def _two_way(
 
 def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
     """Halves that do not pay by themselves, once members of other communities may join them."""
-    if halves.gain <= -NEAR_PAYING * halves.price(allocation.components[c]):
+    if halves.gain <= -NEAR_PAYING * halves.cost(allocation.components[c]):
         return None
     swept, step = (
         allocation.with_in_place_of([c], halves.responsibilities, halves.components),
@@ -358,7 +358,7 @@ def _without(allocation: VariationalState, c: int) -> VariationalState | None:
         return None
     starts = [allocation.components[other] for other in others]
     spread = allocate(allocation.model, responsibilities(log_weights[:, others]), starts)
-    spread = settle(spread, DELETE_SWEEPS, LEAST_GAIN)
+    spread = converge(spread, DELETE_SWEEPS, LEAST_GAIN)
     return spread if spread.objective > allocation.objective + LEAST_GAIN else None
 
 

@@ -1,15 +1,14 @@
-"""Are communities real? What the evidence, two halves of the votes and simulated crowds say.
+"""Whether communities are real, by evidence, two halves of the votes and simulated crowds.
 
 Three tests, each against what a search finds where there are no communities:
 
-* evidence: of the communities against one taste from which people deviate personally, with a
-  covariance of deviations that is free along the main directions of disagreement;
-* agreement: of memberships found from either half of everybody's votes, above that in a mixture
-  simulated from the one-taste model with the same questions (smaller groups remember their own
-  members' votes, so that held-out accuracy cannot tell). Where somebody's own view of an item
-  returns in all their votes about it, halves that share items would remember that: then they are
-  of votes about different items;
-* power: where no communities are supported, whether two would have been found at all.
+* evidence of the communities against one population with personal deviations, whose covariance is
+  free along the main directions of disagreement;
+* agreement of the memberships found from either half of everybody's votes, above that in a crowd
+  simulated from the one-population model with the same questions (held-out accuracy cannot tell:
+  small groups fit their own members' votes). Item random effects are the same in both halves, so
+  where they are large the halves are of votes about different items;
+* power: where no communities are supported, whether a search would have found two.
 """
 
 from collections.abc import Callable
@@ -39,12 +38,10 @@ CLEAR_AGREEMENT, MARGIN = 0.005, 0.25
 """The halves' adjusted Rand index must exceed that of the simulated crowd by so much, and by a
 share of it, or, where even that crowd nearly agrees, of what it lacks to one."""
 MODES_EVIDENCE = 3.0
-"""Nats by which communities whose members deviate must beat one taste with the same deviations:
-fewer than those without, since the prior of the spread is what one taste learned, and holds every
-narrower one to account."""
+"""Nats by which communities whose members deviate must beat one population: fewer than without
+deviations, since the prior of the spread is the one population's, which penalises narrower ones."""
 LARGE_ITEM_EFFECT = 0.05
-"""Share of the noise that is the person's own view of an item, from which on halves of the votes
-are about different items."""
+"""Share of the noise in item random effects from which on halves are about different items."""
 
 
 Halving = Callable[[Answers, np.random.Generator], list[sparse.csr_array]]
@@ -71,7 +68,7 @@ class Support(NamedTuple):
 
 
 def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
-    """Say whether the communities of a result are real; it costs a few more searches."""
+    """Whether the communities of a search are real; it takes a few more searches."""
     rng = as_rng(random_state)
     mixture, single = result.allocation.mixture, single_population(result)
     evidence = result.objective - single.evidence
@@ -123,8 +120,8 @@ def redraw(single: SinglePopulation, rng: np.random.Generator) -> Answers:
 def would_show_two(single: SinglePopulation, rng: np.random.Generator) -> bool:
     """Whether the search would find two equal communities with the same questions.
 
-    They lie apart by as much as people deviate along their widest direction, or, where they
-    hardly deviate, are two draws from the prior of tastes.
+    They differ by as much as users deviate along their widest direction or, where users hardly
+    deviate, are two draws from the prior.
     """
     model, n_users = single.allocation.model, single.votes.n_users
     if single.personal > CLEAR_EVIDENCE:

@@ -351,7 +351,7 @@ class CommunityGP(UtilityModel):
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
         if has_covariates(found.data):
-            found = replace(found, posteriors=found.inferred())
+            found = replace(found, posteriors=found.infer_posteriors())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
         return fitter.with_personal(found) if personal and found.report.completed else found

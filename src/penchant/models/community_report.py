@@ -15,7 +15,7 @@ from penchant.communities import (
     distinctiveness,
     feature_contrasts,
     item_agreement,
-    some_of,
+    sample_users,
 )
 from penchant.models.tables import Ranking, Tally, ranking_of
 from penchant.numerics.types import FloatArray, IntArray
@@ -124,7 +124,7 @@ def summarize_communities(
 
 def disagreements(found: FittedMixture, k: int) -> list[Disagreement]:
     """The k main directions of disagreement; none where all users have the same utilities."""
-    some = some_of(found.answers, LOOKED_AT)
+    some = sample_users(found.answers, LOOKED_AT)
     share, loadings, _ = directions(found.utilities(some, None).mean, k)
     items = found.data.items
     return [

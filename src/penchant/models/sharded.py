@@ -21,12 +21,12 @@ from penchant.communities import (
     SearchReport,
     Step,
     add_members,
-    answers_of_all,
+    answer_keys,
     choose_communities,
+    converge_parts,
     fit_community,
-    keys_of,
     memberships,
-    settle_parts,
+    pooled_answers,
 )
 from penchant.data import (
     BucketFiles,
@@ -280,11 +280,11 @@ def learn_communities(
     fitter: of the first users; without personal taste.
     """
     result = fitter.search()
-    answers, hyper = answers_of_all(data.pooled), result.hyper
+    answers, hyper = pooled_answers(data.pooled), result.hyper
     mixture = replace(result.allocation.mixture, answers=answers)
     sizes = result.membership.sum(axis=0)
     tables = ComponentTables.by(result.posteriors, sizes, answers)
-    keys = keys_of(answers, data.n_items)
+    keys = answer_keys(answers, data.n_items)
     load = partial(_community_part, data.files, keys)
     parts = Parts(load, data.groups, data.files.folder, data.max_memory)
     task = tables.table.tobytes() + tables.log_weights.tobytes()
@@ -298,9 +298,9 @@ def learn_communities(
             )
             return members
 
-        settled = settle_parts(mixture.model(hyper.theta), tables, data.n_users, ask)
+        settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)
     order = np.argsort(-settled.members.sizes, kind="stable")
-    tables = ComponentTables(settled.told.table[:, order], settled.told.log_weights[order])
+    tables = ComponentTables(settled.tables.table[:, order], settled.tables.log_weights[order])
     mixture = replace(fitter.mixture, answers=answers).precise()
     posteriors = tuple(
         fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
