@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 from penchant import datasets
-from penchant.data import Comparisons
 from penchant.datasets import data_folder as find_data_folder
 from penchant.errors import DataError
 
@@ -82,13 +81,6 @@ def test_movielens(data_folder):
     assert (films.user_features[:, 2:].sum(axis=1) == 1).all()
 
 
-def test_rankings_of_a_published_set_become_comparisons(data_folder):
-    sushi = datasets.load_sushi_a()
-    comparisons = Comparisons.from_rankings(sushi.rankings, items=range(10))
-    assert comparisons.n_comparisons == 5000 * 45
-    assert len(comparisons) == 90
-
-
 @pytest.mark.parametrize("name", LOADERS)
 def test_an_absent_set_says_what_to_get_and_where_to_put_it(name, tmp_path, monkeypatch):
     monkeypatch.setenv("PENCHANT_DATA", str(tmp_path))
@@ -136,10 +128,3 @@ def test_no_folder_at_all(tmp_path, monkeypatch):
         find_data_folder()
     with pytest.raises(DataError, match="then get Cora"):
         datasets.load_cora()
-
-
-def test_names_of_the_package_are_all_there():
-    for name in datasets.__all__:
-        assert getattr(datasets, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = datasets.nonsense

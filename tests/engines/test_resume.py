@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pkgutil import resolve_name
 from unittest.mock import Mock
 
 import numpy as np
@@ -12,11 +13,9 @@ from click.testing import CliRunner
 
 import penchant as pc
 from penchant.cli import main
-from penchant.data import shards
-from penchant.gp.users import sharded as sweeps
-from penchant.io import scan as scanning
-from penchant.models import sharded as sharded_communities
 
+ADVANCE = "penchant.gp.users.sharded.advance"
+CHOOSE = "penchant.models.sharded.choose_communities"
 N_BUCKETS = 8
 
 
@@ -34,9 +33,9 @@ def scan(vote_files, kept):
     return scan
 
 
-def count_buckets(patch, module, name, stop_at=None):
-    """Write down whose turn it is, and interrupt at one of them."""
-    numbers, work = [], getattr(module, name)
+def count_buckets(patch, work_name, stop_at=None):
+    """Record the buckets that are worked on, and interrupt at one of them."""
+    numbers, work = [], resolve_name(work_name.replace("sharded.", "sharded:"))
 
     def counted(part, state, told):
         numbers.append(part.number)
@@ -44,7 +43,7 @@ def count_buckets(patch, module, name, stop_at=None):
             raise KeyboardInterrupt
         return work(part, state, told)
 
-    patch.setattr(module, name, counted)
+    patch.setattr(work_name, counted)
     return numbers
 
 
@@ -62,7 +61,7 @@ def test_a_scan_is_found_again(scan, kept, whole):
 
 def test_an_interrupted_scan_begins_anew(scan, kept, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(shards, "write_arrays", Mock(side_effect=KeyboardInterrupt))
+        patch.setattr("penchant.data.shards.write_arrays", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             scan()
     assert any(kept.glob("file-*"))
@@ -74,14 +73,14 @@ def test_an_interrupted_scan_begins_anew(scan, kept, monkeypatch):
 def test_an_interrupted_fit_goes_on(scan, kept, monkeypatch):
     with scan() as votes:
         with monkeypatch.context() as patch:
-            every = count_buckets(patch, sweeps, "advance")
+            every = count_buckets(patch, ADVANCE)
             expected = pc.MultiUserGP(optimize=None).fit(None, votes)
         with monkeypatch.context() as patch:
-            count_buckets(patch, sweeps, "advance", stop_at=3 * N_BUCKETS + 5)
+            count_buckets(patch, ADVANCE, stop_at=3 * N_BUCKETS + 5)
             with pytest.raises(KeyboardInterrupt):
                 pc.MultiUserGP(optimize=None).fit(None, votes)
     with scan() as votes, monkeypatch.context() as patch:
-        rest = count_buckets(patch, sweeps, "advance")
+        rest = count_buckets(patch, ADVANCE)
         model = pc.MultiUserGP(optimize=None).fit(None, votes)
     assert len(rest) == len(every) - 3 * N_BUCKETS
     assert model.log_evidence_ == expected.log_evidence_
@@ -92,7 +91,7 @@ def test_an_interrupted_fit_goes_on(scan, kept, monkeypatch):
 
 def test_other_settings_begin_anew(scan, monkeypatch):
     with scan() as votes, monkeypatch.context() as patch:
-        count_buckets(patch, sweeps, "advance", stop_at=2 * N_BUCKETS + 1)
+        count_buckets(patch, ADVANCE, stop_at=2 * N_BUCKETS + 1)
         with pytest.raises(KeyboardInterrupt):
             pc.MultiUserGP(optimize=None).fit(None, votes)
         other = {"optimize": None, "kernel": pc.kernels.Independent(0.3)}
@@ -105,14 +104,14 @@ def test_interrupted_communities_go_on(scan, monkeypatch):
     settings = {"personal": False, "optimize": None, "n_communities": 2}
     with scan() as votes:
         with monkeypatch.context() as patch:
-            every = count_buckets(patch, sharded_communities, "choose_communities")
+            every = count_buckets(patch, CHOOSE)
             expected = pc.CommunityGP(**settings).fit(None, votes)
         with monkeypatch.context() as patch:
-            count_buckets(patch, sharded_communities, "choose_communities", N_BUCKETS + 5)
+            count_buckets(patch, CHOOSE, N_BUCKETS + 5)
             with pytest.raises(KeyboardInterrupt):
                 pc.CommunityGP(**settings).fit(None, votes)
         with monkeypatch.context() as patch:
-            rest = count_buckets(patch, sharded_communities, "choose_communities")
+            rest = count_buckets(patch, CHOOSE)
             model = pc.CommunityGP(**settings).fit(None, votes)
     assert len(rest) == len(every) - N_BUCKETS
     assert np.array_equal(model.predict(users="u3"), expected.predict(users="u3"))
@@ -120,8 +119,9 @@ def test_interrupted_communities_go_on(scan, monkeypatch):
 
 KILLED = """
 import os, signal, sys
+from importlib import import_module
 import penchant as pc
-from penchant.gp.users import sharded as sweeps
+sweeps = import_module("penchant.gp.users.sharded")
 numbers, advance = [], sweeps.advance
 def counted(part, state, told):
     numbers.append(part.number)
@@ -158,7 +158,7 @@ def test_changed_files_are_noticed(tmp_path):
 
 
 def test_a_file_that_changes_under_way_is_refused(tmp_path, monkeypatch):
-    path, deal = tmp_path / "votes.csv", scanning._bucket_file
+    path, deal = tmp_path / "votes.csv", resolve_name("penchant.io.scan:_bucket_file")
     path.write_text("winner,loser,user\ntea,milk,ann\n")
 
     def growing(*given):
@@ -166,7 +166,7 @@ def test_a_file_that_changes_under_way_is_refused(tmp_path, monkeypatch):
         path.write_text("winner,loser,user\ntea,milk,ann\ntea,milk,bob\n")
         return dealt
 
-    monkeypatch.setattr(scanning, "_bucket_file", growing)
+    monkeypatch.setattr("penchant.io.scan._bucket_file", growing)
     with pytest.raises(pc.DataError, match="changed while it was read"):
         pc.scan_comparisons(path)
 
@@ -195,7 +195,7 @@ def test_damage_is_told(scan, kept, name):
 def test_a_damaged_journal_is_told(scan, kept, monkeypatch):
     with scan() as votes:
         with monkeypatch.context() as patch:
-            count_buckets(patch, sweeps, "advance", stop_at=2 * N_BUCKETS + 1)
+            count_buckets(patch, ADVANCE, stop_at=2 * N_BUCKETS + 1)
             with pytest.raises(KeyboardInterrupt):
                 pc.MultiUserGP(optimize=None).fit(None, votes)
         (entry,) = kept.glob("sweeps-*/journal-00001.npz")
@@ -209,7 +209,7 @@ def test_the_command_goes_on(vote_files, kept, tmp_path, monkeypatch):
     command = ["fit", str(vote_files / "part-*.csv"), "--engine", "local", "--resume", str(kept)]
     command += ["--shards", str(N_BUCKETS), "--set", "optimize=null", "-o", str(target)]
     with monkeypatch.context() as patch:
-        count_buckets(patch, sweeps, "advance", stop_at=2 * N_BUCKETS + 1)
+        count_buckets(patch, ADVANCE, stop_at=2 * N_BUCKETS + 1)
         stopped = CliRunner().invoke(main, command)
     assert stopped.exit_code == 130
     assert f"kept in {kept}" in stopped.stderr

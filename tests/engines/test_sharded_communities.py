@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.models import sharded
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +56,7 @@ def test_shards_change_no_bit(path, fitted, shards):
 
 
 def test_users_who_are_not_known_count(path, votes, fitted, monkeypatch, tmp_path):
-    monkeypatch.setattr(sharded, "LEARNING_VOTES", 500)
+    monkeypatch.setattr("penchant.models.sharded.LEARNING_VOTES", 500)
     few = pc.CommunityGP(**SETTINGS).fit(None, votes)
     assert few.comparisons_.n_users < 75
     sizes = few._fitted().learned.sizes

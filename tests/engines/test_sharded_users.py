@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.models import sharded
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def fitted(votes):
 @pytest.fixture
 def few_known(monkeypatch):
     """Only the users of the first bucket are known."""
-    monkeypatch.setattr(sharded, "LEARNING_VOTES", 1)
+    monkeypatch.setattr("penchant.models.sharded.LEARNING_VOTES", 1)
 
 
 def assert_same(model, other, users, to=1e-8):

@@ -29,10 +29,7 @@ from penchant.kernels import (
     undirected,
 )
 from penchant.likelihoods import Logit, Probit
-from penchant.numerics import linalg
-from penchant.numerics import linalg as differences
-from penchant.numerics import linalg as entries
-from penchant.numerics.dispatch import check_room, device_called, memory_errors
+from penchant.numerics import dispatch, linalg
 
 N = 40
 PROBIT = Probit()
@@ -58,7 +55,7 @@ KERNELS = (
 def items(device, width=3, n=N):
     X = np.random.default_rng(7).standard_normal((n, width))
     relations = {"ring": undirected(RING)} if n == N else {}
-    return Inputs(X, relations, np.arange(n)).on(device_called(device))
+    return Inputs(X, relations, np.arange(n)).on(dispatch.device_called(device))
 
 
 def answers(n=N, m=300, seed=0):
@@ -69,6 +66,8 @@ def answers(n=N, m=300, seed=0):
 
 
 def close(found, wanted, tolerance=1e-8):
+    if hasattr(found, "cpu"):
+        found = linalg.to_numpy(found)
     found, wanted = np.asarray(found), np.asarray(wanted)
     assert found.shape == wanted.shape, (found.shape, wanted.shape)
     scale = np.abs(wanted).max(initial=1e-300)
@@ -92,12 +91,10 @@ def check_kernels(device):
     rng = np.random.default_rng(1)
     G, block = rng.standard_normal((N, N)), rng.standard_normal((4, N))
     G += G.T
-    matrix = device_called(device).matrix
+    matrix = dispatch.device_called(device).matrix
     for kernel in KERNELS:
-        close(entries.to_numpy(kernel(there)), kernel(here), 1e-12)
-        close(
-            entries.to_numpy(kernel(there.take(some), there)), kernel(here.take(some), here), 1e-12
-        )
+        close(kernel(there), kernel(here), 1e-12)
+        close(kernel(there.take(some), there), kernel(here.take(some), here), 1e-12)
         close(kernel.diag(there), kernel.diag(here), 1e-12)
         first, second = (there.take(p) for p in pairs)
         close(kernel.paired(first, second), np.diagonal(kernel(here)[:9, 9:18]), 1e-12)
@@ -105,15 +102,15 @@ def check_kernels(device):
         found = kernel.pullback(there.take(some), matrix(block), there)
         close(found, kernel.pullback(here.take(some), block, here), 1e-10)
     wide = RBF(3.0)
-    close(entries.to_numpy(wide(items(device, 30))), wide(items(None, 30)), 1e-12)
+    close(wide(items(device, 30)), wide(items(None, 30)), 1e-12)
     twins = np.repeat(np.random.default_rng(2).standard_normal((5, 30)), 2, axis=0)
-    K = entries.to_numpy(wide(Inputs(twins).on(device_called(device))))
+    K = linalg.to_numpy(wide(Inputs(twins).on(dispatch.device_called(device))))
     assert (K[::2] == K[1::2]).all()
 
 
 def check_factor(device):
     """A pivoted factor: what it leaves out is bounded, in every kind of matrix."""
-    matrix = device_called(device).matrix
+    matrix = dispatch.device_called(device).matrix
     rng = np.random.default_rng(0)
     line = np.sort(rng.random(700))[:, None]
     cases = {
@@ -126,7 +123,7 @@ def check_factor(device):
     for K in cases.values():
         for most in (None, 7):
             rows, order, residual = linalg.pivoted_cholesky(matrix(K), max_rank=most)
-            ours, rank = entries.to_numpy(rows), rows.shape[1]
+            ours, rank = linalg.to_numpy(rows), rows.shape[1]
             wanted = linalg.pivoted_cholesky(K, max_rank=most)
             assert rank <= (7 if most else 1.2 * wanted.rows.shape[1] + 5)
             assert (np.sort(order) == np.arange(len(K))).all()
@@ -141,19 +138,19 @@ def check_factor(device):
 
 def check_algebra(device):
     """Every function of the seam, on shapes with more and with fewer rows than columns."""
-    matrix, rng = device_called(device).matrix, np.random.default_rng(3)
+    matrix, rng = dispatch.device_called(device).matrix, np.random.default_rng(3)
     for n, r in ((1200, 700), (50, 50), (30, 4)):
         rows = rng.standard_normal((n, r))
         rows[:r] = np.tril(rows[:r])
         there, half = matrix(rows), matrix(np.asfortranarray(rows.T))
-        close(entries.to_numpy(linalg.gram(half)), rows @ rows.T, 1e-12)
-        close(np.tril(entries.to_numpy(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
+        close(linalg.gram(half), rows @ rows.T, 1e-12)
+        close(np.tril(linalg.to_numpy(linalg.lower_gram(half))), np.tril(rows @ rows.T), 1e-12)
         edges = Rows.pooled(answers(n, 8 * n))
         laplacian = Differences(edges.winner, edges.loser, n).laplacian(np.ones(len(edges)))
         for L in (laplacian, np.diag(np.arange(1.0, n + 1.0))):
             other = linalg.multiply_symmetric(L, there)
-            close(entries.to_numpy(other), L @ rows, 1e-12)
-            B = np.tril(entries.to_numpy(linalg.trapezoid_product(there, other)))
+            close(other, L @ rows, 1e-12)
+            B = np.tril(linalg.to_numpy(linalg.trapezoid_product(there, other)))
             close(B, np.tril(rows.T @ (L @ rows)), 1e-11)
         for w, b in (
             (edges.winner, edges.loser),
@@ -162,25 +159,25 @@ def check_algebra(device):
         ):
             graph, weight = Differences(w, b, n), rng.uniform(0.1, 0.5, len(w))
             expected = graph.laplacian(weight) @ rows
-            close(entries.to_numpy(graph.laplacian_times(weight, there)), expected, 1e-12)
+            close(graph.laplacian_times(weight, there), expected, 1e-12)
         for w, b in ((edges.winner, edges.loser), (edges.winner[:1], edges.loser[:1])):
-            ends, expected = differences.EdgeIndex(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
+            ends, expected = linalg.EdgeIndex(w, b), ((rows[w] - rows[b]) ** 2).sum(1)
             for _ in range(2):  # the second time from what the first worked out
-                close(differences.edge_variances(half, ends), expected, 1e-12)
+                close(linalg.edge_variances(half, ends), expected, 1e-12)
         A = rows[:r] @ rows[:r].T + np.eye(r)
         lower, jitter = linalg.cholesky(matrix(A))
         assert jitter == 0.0
-        close(entries.to_numpy(lower) @ entries.to_numpy(lower).T, A, 1e-12)
+        close(lower @ lower.T, A, 1e-12)
         for transposed in (False, True):
             x = linalg.solve_lower(lower, rows[0], transposed=transposed)
-            T = entries.to_numpy(lower).T if transposed else entries.to_numpy(lower)
+            T = linalg.to_numpy(lower).T if transposed else linalg.to_numpy(lower)
             close(T @ x, rows[0], 1e-9)
-            X = entries.to_numpy(linalg.solve_lower(lower, there.T, transposed=transposed))
+            X = linalg.to_numpy(linalg.solve_lower(lower, there.T, transposed=transposed))
             close(T @ X, rows.T, 1e-9)
-        close(entries.to_numpy(there), rows, 0.0)
+        close(there, rows, 0.0)
         close(linalg.multiply(there, rows[0]), rows @ rows[0], 1e-12)
-        close(entries.row_squares(there), (rows**2).sum(1), 1e-12)
-        close(entries.column_squares(there), (rows**2).sum(0), 1e-12)
+        close(linalg.row_squares(there), (rows**2).sum(1), 1e-12)
+        close(linalg.column_squares(there), (rows**2).sum(0), 1e-12)
     raised(NumericalError, linalg.cholesky, matrix(-np.eye(3)))
 
 
@@ -304,14 +301,14 @@ def _check_copies(model):
 
 def check_errors(device):
     """Room is checked beforehand, and a card's own words become Python's."""
-    where = device_called(device)
-    words = raised(DataError, check_room, where, 10 * where.most_items)
+    where = dispatch.device_called(device)
+    words = raised(DataError, dispatch.check_room, where, 10 * where.most_items)
     assert "max_rank=" in words
     assert "GB" in words
     import torch
 
     def run_out():
-        with memory_errors():
+        with dispatch.memory_errors():
             raise torch.OutOfMemoryError("tried to allocate 9 GiB\nmore")
 
     assert raised(MemoryError, run_out) == "tried to allocate 9 GiB"

@@ -26,9 +26,7 @@ from penchant.gp import (
 )
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
-from penchant.numerics import batched as stacks
-from penchant.numerics.dispatch import device_called
-from penchant.numerics.linalg import PivotedCholesky, to_numpy
+from penchant.numerics import batched, dispatch, linalg
 
 N, U, M = 9, 20, 260
 
@@ -60,59 +58,67 @@ def blocks_of_all_kinds():
 
 
 def check_stacks(device):
-    """Every function of users' stacks."""
-    there, rng = device_called(device).matrix, np.random.default_rng(1)
+    """Every function of users' batched."""
+    there, rng = dispatch.device_called(device).matrix, np.random.default_rng(1)
     for block in blocks_of_all_kinds():
         (k, p), n, m = block.items.shape, block.n_items, 1 + int(block.edges.max())
         weight = rng.uniform(0.1, 1.0, m)
         x, F = rng.standard_normal((k, p)), rng.standard_normal((k, p, p))
         L = block.laplacian(weight)
-        close(to_numpy(block.laplacian(there(weight))), L, 1e-13)
-        close(to_numpy(block.adjoint(there(weight))), block.adjoint(weight), 1e-13)
-        close(to_numpy(block.forward(there(x))), block.forward(x), 1e-13)
+        close(block.laplacian(there(weight)), L, 1e-13)
+        close(block.adjoint(there(weight)), block.adjoint(weight), 1e-13)
+        close(block.forward(there(x)), block.forward(x), 1e-13)
         cov = F @ F.transpose(0, 2, 1)
         for ours, theirs in zip(
             block.differences(there(x), there(cov)), block.differences(x, cov), strict=True
         ):
-            close(to_numpy(ours), theirs, 1e-12)
+            close(ours, theirs, 1e-12)
         for q in (1, 3):
             weights = rng.standard_normal((k, q))
             vectors, matrices = rng.standard_normal((q, n)), rng.standard_normal((q, n, n))
             close(block.collect(weights, there(x)), block.collect(weights, x), 1e-13)
             close(
-                to_numpy(block.pick(weights, there(vectors))), block.pick(weights, vectors), 1e-13
+                block.pick(weights, there(vectors)),
+                block.pick(weights, vectors),
+                1e-13,
             )
-            close(stacks.meet_items(there(x), vectors, block), stacks.meet_items(x, vectors, block))
+            close(
+                batched.meet_items(there(x), vectors, block), batched.meet_items(x, vectors, block)
+            )
             summed = block.weighted_sum(weights, cov)
-            close(to_numpy(block.weighted_sum(weights, there(cov))), summed, 1e-13)
-            rows = stacks.collect_rows(F, weights, block.items, n)
-            close(to_numpy(stacks.collect_rows(there(F), weights, block.items, n)), rows, 1e-13)
+            close(block.weighted_sum(weights, there(cov)), summed, 1e-13)
+            rows = batched.collect_rows(F, weights, block.items, n)
+            close(
+                batched.collect_rows(there(F), weights, block.items, n),
+                rows,
+                1e-13,
+            )
             picked = block.weighted_pick(weights, matrices)
-            close(to_numpy(block.weighted_pick(weights, there(matrices))), picked, 1e-13)
-            summed = stacks.sum_stack(cov, weights)
-            close(to_numpy(stacks.sum_stack(there(cov), weights)), summed, 1e-13)
-            mixed = stacks.mix_stack(matrices, weights)
-            close(to_numpy(stacks.mix_stack(there(matrices), weights)), mixed, 1e-13)
+            close(block.weighted_pick(weights, there(matrices)), picked, 1e-13)
+            summed = batched.sum_stack(cov, weights)
+            close(batched.sum_stack(there(cov), weights), summed, 1e-13)
+            mixed = batched.mix_stack(matrices, weights)
+            close(batched.mix_stack(there(matrices), weights), mixed, 1e-13)
         _check_algebra(there, cov, F, x)
     broken = there(-np.eye(3)[None])
-    assert "a prior" in raised(NumericalError, stacks.cholesky_stack, broken, "a prior")
+    assert "a prior" in raised(NumericalError, batched.cholesky_stack, broken, "a prior")
 
 
 def _check_algebra(there, cov, F, x):
     flat = cov * 0.0 + 1.0  # of rank one
-    root = stacks.square_root_stack(there(flat))
-    close(to_numpy(stacks.multiply_stack(root, root.mT)), flat, 1e-11)
+    root = batched.square_root_stack(there(flat))
+    close(batched.multiply_stack(root, root.mT), flat, 1e-11)
     definite, narrow = cov + np.eye(cov.shape[1]), F[:, : F.shape[1] // 2]
-    lower = stacks.cholesky_stack(definite, "a test")
-    close(to_numpy(stacks.cholesky_stack(there(definite), "a test")), lower, 1e-12)
+    lower = batched.cholesky_stack(definite, "a test")
+    close(batched.cholesky_stack(there(definite), "a test"), lower, 1e-12)
     for right in (F, F[:1]):
-        solved = stacks.solve_stack(lower, right)
-        close(to_numpy(stacks.solve_stack(there(lower), there(right))), solved, 1e-10)
-    close(stacks.log_det_stack(there(lower)), stacks.log_det_stack(lower), 1e-13)
-    close(to_numpy(stacks.apply_stack(there(F), there(x))), stacks.apply_stack(F, x), 1e-13)
-    close(stacks.inner_stack(there(F), there(cov)), stacks.inner_stack(F, cov), 1e-13)
-    for root in (stacks.square_root_stack(there(cov)), stacks.triangle_stack(there(narrow))):
-        found = to_numpy(stacks.multiply_stack(root, root.mT))
+        solved = batched.solve_stack(lower, right)
+        close(batched.solve_stack(there(lower), there(right)), solved, 1e-10)
+    close(batched.log_det_stack(there(lower)), batched.log_det_stack(lower), 1e-13)
+    close(batched.apply_stack(there(F), there(x)), batched.apply_stack(F, x), 1e-13)
+    close(batched.inner_stack(there(F), there(cov)), batched.inner_stack(F, cov), 1e-13)
+    for root in (batched.square_root_stack(there(cov)), batched.triangle_stack(there(narrow))):
+        found = linalg.to_numpy(batched.multiply_stack(root, root.mT))
         wanted = cov if found.shape == cov.shape else narrow @ narrow.transpose(0, 2, 1)
         close(found, wanted, 1e-12)
 
@@ -132,13 +138,13 @@ def check_arrow(device):
     ):
         for missed in (None, rng.uniform(0.0, 0.3, U)):
             tied = tied_items(factor @ factor.T)
-            arranged = Arrangement.of(user, winner, loser, tied, device_called(device))
-            items = PivotedCholesky(factor, np.arange(len(factor)), 0.0)
+            arranged = Arrangement.of(user, winner, loser, tied, dispatch.device_called(device))
+            items = linalg.PivotedCholesky(factor, np.arange(len(factor)), 0.0)
             users = UserFactor(phi, np.arange(phi.shape[1]), missed)
             how = (items, users, 0.4, arranged)
             here = ArrowPrior(*how).refresh(weight, shift)
             for is_kept in (True, False):
-                prior = ArrowPrior(*how, device_called(device))
+                prior = ArrowPrior(*how, dispatch.device_called(device))
                 vars(prior)["is_kept"] = is_kept
                 _check_state(prior.refresh(weight, shift), here)
 
@@ -152,7 +158,7 @@ def _check_state(there, here):
     close(there.covariance_times(here.weight), here.covariance_times(here.weight))
     close(there.response.shared, here.response.shared)
     for ours, theirs in zip(there.response.own, here.response.own, strict=True):
-        close(to_numpy(ours), theirs)
+        close(ours, theirs)
 
 
 def user_problems(device):
@@ -178,7 +184,11 @@ def user_problems(device):
     ):
         settings, votes = Settings(rule, tolerance=1e-11), Rows.by_user(data)
         here = UserProblem.of(items, users, votes, settings, rank)
-        yield here, here.on(device_called(device)), UserHyper(kernel, user_kernel, 0.6, likelihood)
+        yield (
+            here,
+            here.on(dispatch.device_called(device)),
+            UserHyper(kernel, user_kernel, 0.6, likelihood),
+        )
 
 
 def items_like(problem):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.linalg import expm
+from scipy.linalg import expm, lapack
 
 from penchant.errors import DataError, NumericalError
 from penchant.kernels import (
@@ -12,7 +12,6 @@ from penchant.kernels import (
     Inputs,
     RandomWalk,
     RegularizedLaplacian,
-    graph,
     undirected,
 )
 
@@ -65,14 +64,14 @@ def _force(monkeypatch, path):
         raise RuntimeError("the other path was taken")
 
     if path == "sparse":
-        monkeypatch.setattr(graph, "DENSE_SHARE", 2.0)
-        monkeypatch.setattr(graph, "SPECTRUM_ITEMS", 0)
-        monkeypatch.setattr(graph, "SOLVE_COST", 0)
-        monkeypatch.setattr(graph.lapack, "dpotrf", forbidden)
+        monkeypatch.setattr("penchant.kernels.graph.DENSE_SHARE", 2.0)
+        monkeypatch.setattr("penchant.kernels.graph.SPECTRUM_ITEMS", 0)
+        monkeypatch.setattr("penchant.kernels.graph.SOLVE_COST", 0)
+        monkeypatch.setattr("scipy.linalg.lapack.dpotrf", forbidden)
     else:
-        monkeypatch.setattr(graph, "DENSE_SHARE", 0.0)
-        monkeypatch.setattr(graph, "splu", forbidden)
-        monkeypatch.setattr(graph, "expm_multiply", forbidden)
+        monkeypatch.setattr("penchant.kernels.graph.DENSE_SHARE", 0.0)
+        monkeypatch.setattr("penchant.kernels.graph.splu", forbidden)
+        monkeypatch.setattr("penchant.kernels.graph.expm_multiply", forbidden)
 
 
 @pytest.mark.parametrize("kernel", SMOOTHERS, ids=lambda k: type(k).__name__)
@@ -94,12 +93,14 @@ def test_sparse_and_dense_paths_agree(kernel, relation, rng):
 
 def test_a_factor_that_fills_in_gives_way_to_a_dense_one(rng, monkeypatch):
     relation = _random_relation(rng, 300, 4)
-    monkeypatch.setattr(graph, "DENSE_SHARE", 2.0)
+    monkeypatch.setattr("penchant.kernels.graph.DENSE_SHARE", 2.0)
     items = _items(relation)
     kernel = RegularizedLaplacian("r")
     calls = []
-    potrf = graph.lapack.dpotrf
-    monkeypatch.setattr(graph.lapack, "dpotrf", lambda *a, **k: calls.append(1) or potrf(*a, **k))
+    potrf = lapack.dpotrf
+    monkeypatch.setattr(
+        "scipy.linalg.lapack.dpotrf", lambda *a, **k: calls.append(1) or potrf(*a, **k)
+    )
     few = kernel(items.take(np.arange(3)))
     assert not calls
     every = kernel(items)

@@ -13,7 +13,6 @@ from itertools import islice, permutations
 import numpy as np
 import pytest
 
-from penchant.datasets import load_mq2008
 from penchant.errors import DataError
 from penchant.models import PreferencePerceptron
 from penchant.online import (
@@ -26,7 +25,6 @@ from penchant.online import (
     feature_norm,
     learn_stream,
     perceptron_bound,
-    rounds_of,
     running_mean,
     simulate,
 )
@@ -167,32 +165,6 @@ def test_simulate_says_what_is_missing():
     regret = simulate(PreferencePerceptron(), rounds, user, weights=weights)
     with pytest.raises(DataError, match="no DCG regret"):
         regret.running("dcg")
-
-
-def test_figure_2_on_real_queries(data_folder, monkeypatch):
-    """Under the bound, falling, and lower for the more informative user."""
-    monkeypatch.setenv("PENCHANT_DATA", str(data_folder))
-    documents = load_mq2008().whole()
-    weights = np.linalg.lstsq(
-        documents.X - documents.X.mean(axis=0), documents.y - documents.y.mean(), rcond=None
-    )[0]
-    rounds = rounds_of(documents.X, documents.y, documents.qid)
-    assert len(rounds) == 784
-    end = {}
-    for alpha in (0.1, 1.0):
-        regret = simulate(
-            PreferencePerceptron(),
-            rounds,
-            AlphaUser(weights, alpha),
-            weights=weights,
-            n_permutations=2,
-            random_state=0,
-        )
-        mean, _ = regret.running()
-        assert np.all(mean <= regret.bound(alpha))
-        assert mean[-1] < 0.5 * mean[99]
-        end[alpha] = mean[-1]
-    assert 0.1 * end[0.1] < end[1.0] < end[0.1]
 
 
 def stream(n_rounds, seed=0):

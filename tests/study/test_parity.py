@@ -82,7 +82,7 @@ def live(database, worker):
     names = {row.id: row.name for row in database.read(studies.items_of, "drinks")}
     data = comparisons(worker.learner.record.taught(), list(worker.learner.record.items))
     learned = worker.learner.model.comparisons_
-    assert learned == (data if learned.users else data.pooled())
+    assert rows_of(learned) == rows_of(data if learned.users else data.pooled())
     return data, names
 
 
@@ -98,7 +98,8 @@ def rows_of(data, names=None):
         side = int(first[k])
         if pairs.tie[k] and pair[0] > pair[1]:
             pair, side = pair[::-1], -side
-        key = (pairs.users[pairs.user[k]], *pair, bool(pairs.tie[k]), side)
+        who = None if pairs.user is None else pairs.users[pairs.user[k]]
+        key = (who, *pair, bool(pairs.tie[k]), side)
         found[key] = found.get(key, 0) + int(pairs.count[k])
     for tied in (False, True):
         for groups, user, count in data.named_rankings(tied):

@@ -7,7 +7,7 @@ that has one fixes its length, and the others must agree, within one value and w
 values that share the axis.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, NoReturn, Union, get_args, get_origin
 
@@ -82,7 +82,7 @@ def has_type(value: Any, hint: Any) -> bool:
     (True, False, True)
     """
     origin, parts = get_origin(hint) or hint, get_args(hint)
-    if hint is Any:
+    if hint in (Any, Hashable):
         return True
     if origin in (Union, UnionType):
         return any(has_type(value, part) for part in parts)
@@ -93,6 +93,8 @@ def has_type(value: Any, hint: Any) -> bool:
     if origin is np.ndarray:
         kinds = np.dtype(get_args(parts[1])[0]).kind.replace("i", "iu")
         return isinstance(value, np.ndarray) and value.dtype.kind in kinds
+    if hint == tuple[Hashable, ...]:  # names, of which there may be very many
+        return isinstance(value, tuple)
     if origin is tuple:
         each = parts[:1] * len(value) if ... in parts else parts
         return (

@@ -76,8 +76,8 @@ STATES: dict[str, tuple[type, ...]] = {
 }
 """The problem that a model of utilities solves, or the mixture that it fits."""
 
-REBUILD_FLOPS = 1e10
-"""Of one refresh: about a second on one core. A posterior that takes more is stored."""
+REBUILD_FLOPS = 1e9
+"""Of one refresh: about a tenth of a second on one core. A posterior that takes more is stored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ _AS_THEY_ARE = (
 
 
 def _is_rebuilt(learned: FitState[Any]) -> bool:
-    """Whether one refresh of the sites gives the posterior in about a second."""
+    """Whether one refresh of the sites gives the posterior in about a tenth of a second."""
     problem, posterior = learned.problem, learned.posterior
     if isinstance(problem, PathProblem):
         return True  # paths have no rank-one updates
