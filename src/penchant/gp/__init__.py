@@ -1,185 +1,101 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
-from penchant.gp.choices import clique_edges, edges_of_stages, feasible
+from penchant.gp.choices import clique_edges as clique_edges
+from penchant.gp.choices import edges_of_stages as edges_of_stages
+from penchant.gp.choices import feasible as feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
-from penchant.gp.dynamic.prior import check_time, effect_names, timed_rows
-from penchant.gp.dynamic.problem import (
-    PathHyper,
-    PathPosterior,
-    PathProblem,
-    TimedPosterior,
-)
-from penchant.gp.items.cluster_robust import UNNAMED, People, edges_of
-from penchant.gp.items.prior import ItemPrior, LowRankState, factor_prior
-from penchant.gp.items.problem import ItemHyper, ItemProblem, ItemSolution, start_at_mode
-from penchant.gp.learn import (
-    FitState,
-    Limits,
-    StartingPoint,
-    expectation_maximize,
-    maximize,
-    maximize_evidence,
-)
-from penchant.gp.loop import (
-    Callback,
-    Inference,
-    Report,
-    Settings,
-    Solution,
-    SweepSummary,
-    gradient,
-    infer,
-    solve,
-)
-from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior, summarize_ranks
-from penchant.gp.raters import (
-    RaterAnswers,
-    at_typical_scale,
-    learn_raters,
-    leave_one_out,
-    rater_levels,
-)
-from penchant.gp.rows import (
-    ORDER,
-    Differences,
-    Rows,
-    as_shown,
-    columns,
-    has_covariates,
-    match,
-    place_among,
-    z_of,
-)
+from penchant.gp.dynamic.prior import check_time as check_time
+from penchant.gp.dynamic.prior import effect_names as effect_names
+from penchant.gp.dynamic.prior import timed_rows as timed_rows
+from penchant.gp.dynamic.problem import PathHyper as PathHyper
+from penchant.gp.dynamic.problem import PathPosterior as PathPosterior
+from penchant.gp.dynamic.problem import PathProblem as PathProblem
+from penchant.gp.dynamic.problem import TimedPosterior as TimedPosterior
+from penchant.gp.items.cluster_robust import UNNAMED as UNNAMED
+from penchant.gp.items.cluster_robust import People as People
+from penchant.gp.items.cluster_robust import edges_of as edges_of
+from penchant.gp.items.prior import ItemPrior as ItemPrior
+from penchant.gp.items.prior import LowRankState as LowRankState
+from penchant.gp.items.prior import factor_prior as factor_prior
+from penchant.gp.items.problem import ItemHyper as ItemHyper
+from penchant.gp.items.problem import ItemProblem as ItemProblem
+from penchant.gp.items.problem import ItemSolution as ItemSolution
+from penchant.gp.items.problem import start_at_mode as start_at_mode
+from penchant.gp.learn import FitState as FitState
+from penchant.gp.learn import Limits as Limits
+from penchant.gp.learn import StartingPoint as StartingPoint
+from penchant.gp.learn import expectation_maximize as expectation_maximize
+from penchant.gp.learn import maximize as maximize
+from penchant.gp.learn import maximize_evidence as maximize_evidence
+from penchant.gp.loop import Callback as Callback
+from penchant.gp.loop import Inference as Inference
+from penchant.gp.loop import Report as Report
+from penchant.gp.loop import Settings as Settings
+from penchant.gp.loop import Solution as Solution
+from penchant.gp.loop import SweepSummary as SweepSummary
+from penchant.gp.loop import gradient as gradient
+from penchant.gp.loop import infer as infer
+from penchant.gp.loop import solve as solve
+from penchant.gp.posterior import Basis as Basis
+from penchant.gp.posterior import EffectPosterior as EffectPosterior
+from penchant.gp.posterior import Normal as Normal
+from penchant.gp.posterior import Posterior as Posterior
+from penchant.gp.posterior import summarize_ranks as summarize_ranks
+from penchant.gp.raters import RaterAnswers as RaterAnswers
+from penchant.gp.raters import at_typical_scale as at_typical_scale
+from penchant.gp.raters import learn_raters as learn_raters
+from penchant.gp.raters import leave_one_out as leave_one_out
+from penchant.gp.raters import rater_levels as rater_levels
+from penchant.gp.rows import ORDER as ORDER
 from penchant.gp.rows import Covariates as Covariates
+from penchant.gp.rows import Differences as Differences
 from penchant.gp.rows import Operator as Operator
-from penchant.gp.rules import RULES, Proposal, Rule, Sites, laplace, mode_slopes, no_slopes
-from penchant.gp.update import as_weights, rank_one_update
-from penchant.gp.users.arrowhead import ArrowPrior, SharedPrior, UserFactor, factor_users
-from penchant.gp.users.blocks import Arrangement, PairBlock, arrange, tied_items
-from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
-from penchant.gp.users.problem import (
-    LEARNING_VOTES,
-    CovarianceChoice,
-    Start,
-    UserHyper,
-    UserProblem,
-    UserSolution,
-    choose_covariance,
-    rank_error,
-    residual_bound,
-    restrict,
-    scaled_start,
-    select,
-)
-from penchant.gp.users.sharded import (
-    SharedInformation,
-    Sweeps,
-    UserPart,
-    add_information,
-    add_summaries,
-    sites_of,
-)
-from penchant.gp.users.update import check_newcomers, fold_in, with_newcomers
-from penchant.gp.users.update import rank_one_update as rank_one_update_users
-
-__all__ = [
-    "LEARNING_VOTES",
-    "ORDER",
-    "RULES",
-    "UNNAMED",
-    "ActiveSet",
-    "Arrangement",
-    "ArrowPrior",
-    "Basis",
-    "Callback",
-    "CovarianceChoice",
-    "Covariates",
-    "Differences",
-    "EffectPosterior",
-    "FitState",
-    "Inference",
-    "ItemHyper",
-    "ItemPrior",
-    "ItemProblem",
-    "ItemSolution",
-    "Limits",
-    "LowRankState",
-    "Normal",
-    "Operator",
-    "PairBlock",
-    "PathHyper",
-    "PathPosterior",
-    "PathProblem",
-    "People",
-    "Posterior",
-    "Proposal",
-    "RaterAnswers",
-    "Report",
-    "Rows",
-    "Rule",
-    "Settings",
-    "SharedInformation",
-    "SharedPrior",
-    "Sites",
-    "Solution",
-    "Start",
-    "StartingPoint",
-    "SweepSummary",
-    "Sweeps",
-    "TimeGrid",
-    "TimedPosterior",
-    "UserFactor",
-    "UserHyper",
-    "UserPart",
-    "UserPosteriors",
-    "UserProblem",
-    "UserSites",
-    "UserSolution",
-    "add_information",
-    "add_summaries",
-    "arrange",
-    "as_shown",
-    "as_weights",
-    "at_typical_scale",
-    "check_newcomers",
-    "check_time",
-    "choose_covariance",
-    "clique_edges",
-    "columns",
-    "edges_of",
-    "edges_of_stages",
-    "effect_names",
-    "expectation_maximize",
-    "factor_prior",
-    "factor_users",
-    "feasible",
-    "fold_in",
-    "gradient",
-    "has_covariates",
-    "infer",
-    "laplace",
-    "learn_raters",
-    "leave_one_out",
-    "match",
-    "maximize",
-    "maximize_evidence",
-    "mode_slopes",
-    "no_slopes",
-    "place_among",
-    "rank_error",
-    "rank_one_update",
-    "rank_one_update_users",
-    "rater_levels",
-    "residual_bound",
-    "restrict",
-    "scaled_start",
-    "select",
-    "sites_of",
-    "solve",
-    "start_at_mode",
-    "summarize_ranks",
-    "tied_items",
-    "timed_rows",
-    "with_newcomers",
-    "z_of",
-]
+from penchant.gp.rows import Rows as Rows
+from penchant.gp.rows import as_shown as as_shown
+from penchant.gp.rows import columns as columns
+from penchant.gp.rows import has_covariates as has_covariates
+from penchant.gp.rows import match as match
+from penchant.gp.rows import place_among as place_among
+from penchant.gp.rows import z_of as z_of
+from penchant.gp.rules import RULES as RULES
+from penchant.gp.rules import Proposal as Proposal
+from penchant.gp.rules import Rule as Rule
+from penchant.gp.rules import Sites as Sites
+from penchant.gp.rules import laplace as laplace
+from penchant.gp.rules import mode_slopes as mode_slopes
+from penchant.gp.rules import no_slopes as no_slopes
+from penchant.gp.update import as_weights as as_weights
+from penchant.gp.update import rank_one_update as rank_one_update
+from penchant.gp.users.arrowhead import ArrowPrior as ArrowPrior
+from penchant.gp.users.arrowhead import SharedPrior as SharedPrior
+from penchant.gp.users.arrowhead import UserFactor as UserFactor
+from penchant.gp.users.arrowhead import factor_users as factor_users
+from penchant.gp.users.blocks import Arrangement as Arrangement
+from penchant.gp.users.blocks import PairBlock as PairBlock
+from penchant.gp.users.blocks import arrange as arrange
+from penchant.gp.users.blocks import tied_items as tied_items
+from penchant.gp.users.posterior import ActiveSet as ActiveSet
+from penchant.gp.users.posterior import UserPosteriors as UserPosteriors
+from penchant.gp.users.posterior import UserSites as UserSites
+from penchant.gp.users.problem import LEARNING_VOTES as LEARNING_VOTES
+from penchant.gp.users.problem import CovarianceChoice as CovarianceChoice
+from penchant.gp.users.problem import Start as Start
+from penchant.gp.users.problem import UserHyper as UserHyper
+from penchant.gp.users.problem import UserProblem as UserProblem
+from penchant.gp.users.problem import UserSolution as UserSolution
+from penchant.gp.users.problem import choose_covariance as choose_covariance
+from penchant.gp.users.problem import rank_error as rank_error
+from penchant.gp.users.problem import residual_bound as residual_bound
+from penchant.gp.users.problem import restrict as restrict
+from penchant.gp.users.problem import scaled_start as scaled_start
+from penchant.gp.users.problem import select as select
+from penchant.gp.users.sharded import SharedInformation as SharedInformation
+from penchant.gp.users.sharded import Sweeps as Sweeps
+from penchant.gp.users.sharded import UserPart as UserPart
+from penchant.gp.users.sharded import add_information as add_information
+from penchant.gp.users.sharded import add_summaries as add_summaries
+from penchant.gp.users.sharded import sites_of as sites_of
+from penchant.gp.users.update import check_newcomers as check_newcomers
+from penchant.gp.users.update import fold_in as fold_in
+from penchant.gp.users.update import rank_one_update_users as rank_one_update_users
+from penchant.gp.users.update import with_newcomers as with_newcomers

@@ -189,7 +189,7 @@ def _pairs_first(known: Rows, late: Rows) -> IntArray:
 # Answers added one by one: each is a rank-one update of the shared part and of the user's own part.
 
 
-def rank_one_update(
+def rank_one_update_users(
     learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
 ) -> FitState[UserProblem] | None:
     """Add answers one by one, each by moment matching at its own marginal; fold new users in.
