@@ -11,6 +11,8 @@ from time import process_time
 import numpy as np
 
 import penchant as pc
+from penchant.communities import component, population, search, split_merge
+from penchant.communities import data as answers
 from penchant.gp import learn, loop, rows, update
 from penchant.gp.items import prior as item_prior
 from penchant.gp.users import arrowhead, blocks, posterior
@@ -80,6 +82,19 @@ def single_answers():
     return tell
 
 
+def camps(n_users, n_votes, n_items, k=4, **how):
+    """So many votes of every user of k tastes about items without features."""
+    rng = np.random.default_rng(0)
+    f, user = 1.5 * rng.standard_normal((k, n_items)), np.repeat(np.arange(n_users), n_votes)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
+    won = f[user % k, a] - f[user % k, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    data = pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+    how = {"personal": False, "random_state": 0, "progress": False, **how}
+    return lambda: pc.CommunityGP(**how).fit(None, data)
+
+
 class Never:
     """No kernel is an instance."""
 
@@ -96,6 +111,10 @@ def whole(factor, rank, parts, *device, of=arrowhead.SharedPrior.of):
 
 def without_half(weights, of=update.as_weights):
     return replace(of(weights), half=None)
+
+
+def to_the_end(self, modes, threshold=None, of=population.UserEffectMixture.fit):
+    return of(self, modes)
 
 
 def none(*_):
@@ -144,6 +163,29 @@ PATHS = [
     ("parts of items (`SharedPrior.parts`)", groups_of_items, arrowhead.SharedPrior, "of", whole),
     ("one shared utility", utilities_of_all, posterior.ItemCovariances, "_is_single", False),
     ("cached L⁻¹Φᵀ in rank-one updates", single_answers, update, "as_weights", without_half),
+    (
+        "Bethe's determinant",
+        lambda: camps(800, 60, 1_000, kernel=Independent(1.5)),
+        component,
+        "MANY_ITEMS",
+        np.inf,
+    ),
+    ("a search among 20,000 users", lambda: camps(60_000, 10, 30), search, "MANY_USERS", np.inf),
+    ("distinct answers by a table", lambda: camps(200_000, 10, 30), answers, "FEW_KEYS", 0),
+    (
+        "splits that were refused",
+        lambda: camps(2_000, 30, 20),
+        split_merge.SplitSearch,
+        "_has_refused",
+        lambda *_: False,
+    ),
+    (
+        "personal taste that is out of reach",
+        lambda: camps(240, 25, 8, 3, personal="auto"),
+        population.UserEffectMixture,
+        "fit",
+        to_the_end,
+    ),
 ]
 
 

@@ -215,7 +215,7 @@ PARAMETERS = {
         ),
         "kernel": KERNEL,
         "likelihood": LIKELIHOOD,
-        "inference": Parameter("mcmc", communities, wrong=WORD),
+        "inference": Parameter("mcmc", communities, {"n_sweeps": 6, "n_chains": 1}, wrong=WORD),
         "n_communities": Parameter(
             3, communities, wrong=(0, "x", 2.5, True), idle=({**CHAINS, "n_communities": 2},)
         ),

@@ -56,7 +56,13 @@ def test_senseless_options_say_so_before_the_work(folder, words, message):
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [("rank votes.csv --model gp <&- >&- 2>&-", 0, ""), ("rank - <&-", 3, "standard input")],
+    [
+        *(
+            (f"rank votes.csv --model gp {c}", 0, "")
+            for c in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-")
+        ),
+        ("rank - <&-", 3, "standard input"),
+    ],
 )
 def test_closed_streams_are_no_traceback(folder, words, code, message):
     command = f"{sys.executable} -m penchant {words}"
