@@ -26,7 +26,7 @@ FIRST_TOLERANCE = 1e-2
 LEARNING_FACTOR_TOLERANCE = 1e-7
 """Of the prior's factor while learning."""
 MAX_STEPS = 100
-"""Of L-BFGS; most fits need 10 to 30."""
+"""Most steps of L-BFGS: a bound on time, not a tolerance."""
 LEFT = 0.1
 """Share of the gain that a Newton step leaves, its curvature being known to a third."""
 RESTART_SPREAD = 1.5

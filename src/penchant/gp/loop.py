@@ -26,13 +26,13 @@ from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray, IntArray
 
 SMALLEST_STEP = 1.0 / 64.0
-"""Damping stops here: a likelihood that needs less does not converge."""
+"""Damping stops here; inference that needs shorter steps is reported as not converged."""
 PATIENCE = 10
 """Sweeps in which the largest move should at least halve."""
 NEAR = 0.5
 """Largest move, in posterior standard deviations of a row, from which frozen steps converge."""
 FROZEN_STEPS = 10
-"""Most steps between two sweeps; more gain nothing, the covariances being out of date by then."""
+"""Most steps between two sweeps, whose covariances grow out of date."""
 RULE_FLOPS = 1000.0
 """Cost of a frozen step a row, in flops of the dense algebra that a sweep costs: with many rows of
 few items a plain sweep is cheaper."""

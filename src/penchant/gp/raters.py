@@ -28,7 +28,7 @@ PRIOR_RATERS = 2.0
 """Pseudo-count of the start in EM, in raters."""
 EM_ROUNDS = 50
 ROUNDS = 4
-"""Of levels and utilities in turn; levels change by less than 1 % after four."""
+"""Of levels and utilities in turn: the levels of a round rest on utilities that use the last."""
 
 
 class RaterAnswers(NamedTuple):

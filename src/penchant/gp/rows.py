@@ -472,7 +472,7 @@ ORDER = "shown first"
 PRIOR_SD = 1.0
 """Prior sd of an effect, in units of an answer's noise: of being shown first, and of a covariate at
 its root mean square. One effect does not identify its variance, so this is not learned; a shift of
-one turns equals into 84 : 16, and published effects are smaller."""
+one turns equals into 84 : 16, and hardly any known effect is larger."""
 
 
 @dataclass(frozen=True)

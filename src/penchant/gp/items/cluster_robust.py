@@ -32,7 +32,7 @@ UNNAMED = "(not named)"
 FEWEST = 5
 """With fewer people the variance between them is too uncertain to use."""
 MOST = 5_000
-"""Most people whose scores are used; more change the factor by less than its own noise."""
+"""Most people whose scores are used: a bound on time; the others are represented by them."""
 SMALL, DIRECTIONS = 1_500, 300
 """Up to so many dimensions all eigenvectors are computed, else so many of the largest."""
 NEGLIGIBLE = 1e-3

@@ -42,7 +42,7 @@ LEARNING_EDGES = 50_000
 """With a bounded rank, most comparisons that hyperparameters are learned from: they determine a
 handful of numbers far better than needed."""
 EXACT_ITEMS = 500
-"""Up to this many items reconverging all sites takes milliseconds."""
+"""Up to this many items all sites reconverge after each new answer."""
 EM = Schedule(rounds=30, tolerance=1e-4)
 M_STEPS = 10
 """Steps of the optimiser in one M-step."""

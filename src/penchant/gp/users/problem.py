@@ -195,8 +195,8 @@ hyperparameters are learned."""
 MAX_ITEMS = 5_000
 SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
 LEARNING_VOTES = 500_000
-"""Most distinct answers that hyperparameters are learned from: those of more users change them by
-less than their standard error."""
+"""Most distinct answers that hyperparameters are learned from, those of some of the users: a bound
+on time."""
 LEARNING_FLOPS = 3e9
 """Of a sweep over the users from whom hyperparameters are learned, at most."""
 LARGEST_LEARNED = 800
@@ -204,7 +204,7 @@ LEARNING_ITEMS = 300
 """Where more items than the first are connected, hyperparameters are learned from so many of them:
 an evaluation costs their cube."""
 EXACT_VOTES = 3_000
-"""Up to this many distinct answers reconverging all sites takes well below a second."""
+"""Up to this many distinct answers all sites reconverge after each new answer."""
 EM = Schedule(rounds=300, tolerance=1e-5)
 
 
