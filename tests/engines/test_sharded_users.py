@@ -117,7 +117,7 @@ def test_a_model_of_some_does_not_settle_what_it_cannot(votes, tmp_path, few_kno
 def test_what_does_not_go_together_is_said(votes):
     with pytest.raises(pc.DataError, match="raters yet"):
         pc.MultiUserGP(raters="lapse").fit(None, votes)
-    with pytest.raises(pc.DataError, match="needed in memory"):
+    with pytest.raises(pc.DataError, match="must be in memory"):
         pc.io.as_comparisons(votes)
 
 
