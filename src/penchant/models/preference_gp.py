@@ -312,8 +312,7 @@ class PreferenceGP(UtilityModel):
     @property
     def posterior_(self) -> Posterior:
         """The posterior over the items' utilities."""
-        posterior: Posterior = self._fitted().learned.posterior
-        return posterior
+        return self._fitted().learned.posterior
 
     @property
     def log_evidence_(self) -> float:
@@ -448,8 +447,7 @@ class PreferenceGP(UtilityModel):
         return posterior.at(None if X is None else fitted.columns.new_items(X))
 
     def _belief(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior
+        return fitted.learned.posterior
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         posterior = self._at(fitted, X)
