@@ -26,11 +26,9 @@ from penchant.gp import (
     RaterAnswers,
     Rows,
     Settings,
-    TimedPosterior,
     TimeGrid,
     check_time,
     edges_of,
-    effect_names,
     expectation_maximize,
     learn_raters,
     leave_one_out,
@@ -433,7 +431,7 @@ class PreferenceGP(UtilityModel):
         if not days.ndim:
             (then,) = learned.posterior.when(days[None])
         elif several:
-            then = learned.posterior.each(days)
+            then = replace(learned.posterior, days=days)
         else:
             raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
         return self._copy_with(replace(learned, posterior=then))
@@ -470,7 +468,7 @@ class PreferenceGP(UtilityModel):
     ) -> OutcomeProbabilities:
         if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
             fitted = self._as_of(time, several=True)._fitted()
-        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+        if isinstance(known := fitted.learned.posterior, PathPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
         difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
@@ -478,9 +476,6 @@ class PreferenceGP(UtilityModel):
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: Posterior = fitted.learned.posterior
-        if isinstance(posterior, PathPosterior):
-            names = effect_names(fitted.learned.data)
-            return Estimates(names, *posterior.shown_effects) if names else None
         if posterior.effects is None:
             return None
         return Estimates.of(posterior.effects, posterior.lower)
