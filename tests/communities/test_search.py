@@ -153,7 +153,7 @@ def test_sweeps_and_learning_never_lower_the_objective(four):
     assert np.diff(values).min() > -1e-2  # the tolerance of Newton's method
     learned, _ = learn(allocation)
     assert learned.objective >= allocation.objective
-    assert converge(allocation, 5, 0.0).objective >= allocation.objective
+    assert converge(allocation, sweep, 5, 0.0).objective >= allocation.objective
     assert np.diff([step.objective for step in four[1].trace]).min() > -1e-6
 
 

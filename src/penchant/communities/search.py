@@ -7,7 +7,7 @@ solution give the posterior.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from penchant.communities.component import (
     learn,
     learn_concentration,
     single_component,
+    sweep,
 )
 from penchant.communities.data import Answers, log_likelihoods, responsibilities, sample_users
 from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
@@ -322,8 +323,8 @@ class _Search:
         max_sweeps: int = CONVERGE_SWEEPS,
         tolerance: float = CONVERGE_TOLERANCE,
     ) -> VariationalState:
-        keep_all = self.target is not None
-        settled = converge(allocation, max_sweeps, tolerance * self.scale, keep_all)
+        choose = partial(sweep, keep_all=self.target is not None)
+        settled = converge(allocation, choose, max_sweeps, tolerance * self.scale)
         return self._noted("sweep", settled)
 
     def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:

@@ -299,11 +299,11 @@ def learn_communities(
             return members
 
         settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)
-    order = np.argsort(-settled.members.sizes, kind="stable")
-    tables = ComponentTables(settled.tables.table[:, order], settled.tables.log_weights[order])
+    order = np.argsort(-settled.sizes, kind="stable")
+    tables = ComponentTables(settled.given.table[:, order], settled.given.log_weights[order])
     mixture = replace(fitter.mixture, answers=answers).precise()
     posteriors = tuple(
-        fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
+        fit_community(mixture, settled.counts[c], hyper.theta).posterior for c in order
     )
     step = Step("all users, without personal taste", len(order), settled.objective)
     found = FittedMixture(
@@ -316,7 +316,7 @@ def learn_communities(
         report=SearchReport.of((*result.trace, step)),
         max_rank=fitter.mixture.max_rank,
         n_elsewhere=data.n_comparisons - fitter.data.n_comparisons,
-        all_sizes=settled.members.sizes[order],
+        all_sizes=settled.sizes[order],
     )
     return found, CommunityShards(parts, tables)
 
