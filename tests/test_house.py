@@ -48,7 +48,6 @@ BEHIND_THE_DOOR = {
     "cli/test_files.py",
     "cli/test_options.py",
     "cli/test_output.py",
-    "gp/test_edge_cases.py",
     "hostile/test_endless.py",
     "hostile/test_mixed_answers.py",
     "hostile/test_numbers.py",
