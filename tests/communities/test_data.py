@@ -97,7 +97,7 @@ def test_table_holds_log_probabilities_of_the_answers():
     f = np.array([[0.3, -0.2, 0.9]])
     likelihood = Ties()
     win = int(np.flatnonzero(~answers.outcomes.tie)[0])
-    table = np.exp(answers.table(f, [likelihood]))
+    table = np.exp(answers.table(f, likelihood, likelihood.theta[None]))
     assert table[win, 0] == pytest.approx(likelihood.prob(np.array([0.5]), np.zeros(1))[0], 1e-6)
     assert table[1 - win, 0] == pytest.approx(
         likelihood.prob_tie(np.array([-1.1]), np.zeros(1))[0], 1e-6
@@ -113,7 +113,7 @@ def votes(rng):
 
 def test_log_likelihoods_are_sums_over_votes(votes, rng):
     f = rng.standard_normal((3, 6))
-    table = votes.table(f, [Probit()] * 3)
+    table = votes.table(f, Probit(), np.zeros((3, 0)))
     found = log_likelihoods(votes.counts, table)
     dense = votes.counts.toarray().astype(float)
     for c in range(3):

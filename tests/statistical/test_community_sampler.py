@@ -98,7 +98,7 @@ def statistics(study, assignment, utilities):
     sizes = np.bincount(assignment, minlength=len(utilities))
     own = utilities[assignment[0]]
     answers = study.mixture.answers
-    table = answers.table(utilities, [Probit()] * len(utilities))
+    table = answers.table(utilities, Probit(), np.zeros((len(utilities), 0)))
     log_lik = (answers.counts @ table)[np.arange(N_USERS), assignment].sum()
     return np.array(
         [
