@@ -124,7 +124,7 @@ def test_the_spread_is_learned():
     rng = np.random.default_rng(0)
     spread = np.diag([1.0, 0.1])
     own = rng.multivariate_normal([0.5, 0.0], spread, 400)
-    _, one = fit_single_mode(draw_votes(rng, own, 40), 0.1, 1.0)
+    _, one = fit_single_mode(draw_votes(rng, own, 40), 1.0)
     np.testing.assert_allclose(one.spread, spread, atol=0.2)
     np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
 
@@ -135,7 +135,7 @@ def test_modes_beat_one_only_where_there_are_modes():
     for centres, width in (([[1.5, 0.0], [-1.5, 0.0]], 0.3), (np.zeros((2, 2)), 1.5)):
         own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((300, 2))
         personal = draw_votes(rng, own, 30)
-        effects, one = fit_single_mode(personal, 0.1, 1.0)
+        effects, one = fit_single_mode(personal, 1.0)
         cut = own[:, 0] > 0
         modes = fit_modes(effects, one, np.column_stack([cut, ~cut]).astype(float))
         gains.append(modes.objective - one.objective)
@@ -224,5 +224,5 @@ def test_item_random_effects_are_measured_and_drawn(share):
     # what the widest directions take of it is no longer the items'
     measured = item_effect_share(single)
     assert 0.3 * share <= measured < share + 0.03
-    moved = with_item_effects(single, np.zeros(len(single.votes.count)), rng)
+    moved = with_item_effects(single, np.zeros(len(single.effects.votes.count)), rng)
     assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)

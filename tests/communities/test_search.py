@@ -243,12 +243,6 @@ def test_newcomers_are_placed_by_their_answers(four):
     np.testing.assert_allclose(placed[0], sizes / sizes.sum())
 
 
-def test_a_start_is_taken_up(four):
-    found = find_communities(four[0], start=np.eye(4)[TRUTH])
-    assert found.trace[0].n_communities == 4
-    assert found.n_communities == 4
-
-
 def test_one_community_is_the_preference_model_of_all_votes():
     crowd = draw(k=1)
     together = single_component(crowd, crowd.hyper.theta)

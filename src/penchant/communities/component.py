@@ -132,9 +132,12 @@ class MixtureData:
 
     def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
         """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
-        n_kernel, likelihood = len(self.hyper.kernel.theta), self.hyper.likelihood
-        each = [likelihood.with_theta(theta[n_kernel:]) for theta in thetas]
-        return self.answers.table(utilities, each)
+        n_kernel = len(self.hyper.kernel.theta)
+        return self.answers.table(utilities, self.hyper.likelihood, thetas[:, n_kernel:])
+
+    def log_likelihoods(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
+        """(U, K) of each user's answers, given utilities (K, n) and parameters (K, p)."""
+        return log_likelihoods(self.answers.counts, self.table(utilities, thetas))
 
 
 class ComponentPosterior(NamedTuple):

@@ -50,10 +50,8 @@ from penchant.gp.rows import Differences as Differences
 from penchant.gp.rows import Operator as Operator
 from penchant.gp.rows import Rows as Rows
 from penchant.gp.rows import as_shown as as_shown
-from penchant.gp.rows import columns as columns
 from penchant.gp.rows import has_covariates as has_covariates
 from penchant.gp.rows import match as match
-from penchant.gp.rows import place_among as place_among
 from penchant.gp.rows import z_of as z_of
 from penchant.gp.rules import RULES as RULES
 from penchant.gp.rules import Proposal as Proposal

@@ -111,20 +111,21 @@ def learn_shards(
     task += arrow.item_factor.tobytes()
     with open_engine(engine, parts, address, task) as opened:
         sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
-        swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
+        sweeps = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look)
+        report = sweeps.run(watch)
         opened.look(_save_sites, folder)
     shards = UserShards(data.files, folder, data.groups)
     sites = _joined([shards.sites(number) for number in data.first_buckets(LEARNING_VOTES)])
     same = ("rank", "residual", "space", "optimizer", "n_evaluations")
     before = solution.inference.report
-    report = replace(swept.report, **{name: getattr(before, name) for name in same})
+    report = replace(report, **{name: getattr(before, name) for name in same})
     posterior = replace(
         problem.posterior(solution),
-        shared_mean=swept.mean,
-        shared_lower=swept.shared.lower,
+        shared_mean=sweeps.mean,
+        shared_lower=sweeps.shared.lower,
         sites=UserSites.of(problem.edges, sites),
     )
-    known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
+    known = (some, problem, hyper, posterior, sites, sweeps.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
     return FitState(*known, n_elsewhere=n_elsewhere), shards
 

@@ -37,23 +37,6 @@ class PathPosterior(Posterior):
     period: int | None = None
     days: FloatArray | None = None
 
-    @classmethod
-    def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
-        """As of the last period with a comparison."""
-        hyper, prior, inference = solution
-        return cls(
-            **_as_weights(*inference.state.at(len(prior.days) - 1), prior.shown),
-            likelihood=hyper.likelihood,
-            universe=problem.universe,
-            target=problem.universe,
-            constants=hyper.kernel,
-            variance=hyper.variance,
-            timescale=hyper.timescale,
-            calendar=problem.calendar,
-            meetings=problem.edges,
-            sites=inference.sites,
-        )
-
     def at(self, target: Inputs | None) -> "PathPosterior":
         """Of some items, or of new ones: at any time their constant, and a path of which
         nothing is known."""
@@ -233,7 +216,19 @@ class PathProblem:
 
     def posterior(self, solution: PathSolution) -> PathPosterior:
         """As of the last period with a comparison."""
-        return PathPosterior.of(self, solution)
+        hyper, prior, inference = solution
+        return PathPosterior(
+            **_as_weights(*inference.state.at(len(prior.days) - 1), prior.shown),
+            likelihood=hyper.likelihood,
+            universe=self.universe,
+            target=self.universe,
+            constants=hyper.kernel,
+            variance=hyper.variance,
+            timescale=hyper.timescale,
+            calendar=self.calendar,
+            meetings=self.edges,
+            sites=inference.sites,
+        )
 
     def predict(self, posterior: PathPosterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """New comparisons as if they were made last: a start, no more."""
