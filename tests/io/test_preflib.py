@@ -13,12 +13,6 @@ HEADER = """# FILE NAME: small.toc
 """
 
 
-def write(tmp_path, votes, name="small.toc"):
-    path = tmp_path / name
-    path.write_text(HEADER + votes, encoding="utf-8")
-    return path
-
-
 def as_counts(data):
     return {
         (data.items[data.winner[i]], data.items[data.loser[i]], bool(data.tie[i])): data.count[i]
@@ -26,8 +20,8 @@ def as_counts(data):
     }
 
 
-def test_ties_multiplicities_and_names(tmp_path):
-    data = read_comparisons(write(tmp_path, "10: 3,{1, 2},4\n2: 1 , 3\n"))
+def test_ties_multiplicities_and_names(write):
+    data = read_comparisons(write(HEADER + "10: 3,{1, 2},4\n2: 1 , 3\n", "small.toc"))
     assert data.items == ("Ada", "Bo: the second", "Cy", "Dee")
     assert as_counts(data) == {
         ("Cy", "Ada", False): 10,
@@ -40,8 +34,8 @@ def test_ties_multiplicities_and_names(tmp_path):
     }
 
 
-def test_an_incomplete_order_compares_only_what_it_lists(tmp_path):
-    data = read_comparisons(write(tmp_path, "5: 2,1\n1: 3\n", "small.soi"))
+def test_an_incomplete_order_compares_only_what_it_lists(write):
+    data = read_comparisons(write(HEADER + "5: 2,1\n1: 3\n", "small.soi"))
     assert as_counts(data) == {("Bo: the second", "Ada", False): 5}
     assert data.n_items == 4
 
@@ -67,9 +61,9 @@ def test_an_incomplete_order_compares_only_what_it_lists(tmp_path):
         ("", "holds no votes"),
     ],
 )
-def test_broken_files(tmp_path, votes, message):
+def test_broken_files(write, votes, message):
     with pytest.raises(DataError, match=message):
-        read_comparisons(write(tmp_path, votes))
+        read_comparisons(write(HEADER + votes, "small.toc"))
 
 
 def test_line_separators_in_names_do_not_end_a_line(tmp_path):
