@@ -66,25 +66,21 @@ def test_broken_files(write, votes, message):
         read_comparisons(write(HEADER + votes, "small.toc"))
 
 
-def test_line_separators_in_names_do_not_end_a_line(tmp_path):
-    path = tmp_path / "v.toi"
+def test_line_separators_in_names_do_not_end_a_line(write):
     head = "# ALTERNATIVE NAME 1: a\u2028b\n# ALTERNATIVE NAME 2: c\x85d\n"
-    path.write_text(head + "1: 1,2\r\n", encoding="utf-8")
-    assert read_comparisons(path).items == ("a\u2028b", "c\x85d")
+    assert read_comparisons(write(head + "1: 1,2\r\n", "v.toi")).items == ("a\u2028b", "c\x85d")
 
 
-def test_two_alternatives_of_one_name(tmp_path):
-    path = tmp_path / "same.soc"
-    path.write_text("# ALTERNATIVE NAME 1: x\n# ALTERNATIVE NAME 2: x\n3: 1,2\n")
-    with pytest.raises(DataError, match="same name"):
-        read_comparisons(path)
-
-
-def test_text_that_is_not_utf8(tmp_path):
-    path = tmp_path / "latin.soc"
-    path.write_bytes("# ALTERNATIVE NAME 1: Zoë\n1: 1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="save it as UTF-8"):
-        read_comparisons(path)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("# ALTERNATIVE NAME 1: x\n# ALTERNATIVE NAME 2: x\n3: 1,2\n", "same name"),
+        ("# ALTERNATIVE NAME 1: Zoë\n1: 1\n".encode("latin-1"), "save it as UTF-8"),
+    ],
+)
+def test_broken_headers(write, content, message):
+    with pytest.raises(DataError, match=message):
+        read_comparisons(write(content, "v.soc"))
 
 
 def test_published_files_hold_what_their_header_says(data_folder):

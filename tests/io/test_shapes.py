@@ -527,9 +527,8 @@ def _margins(data):
 
 
 @pytest.mark.parametrize("names", ["first,second,third", "a,b,c"])
-def test_a_third_choice_is_not_left_out_in_silence(tmp_path, names):
-    file = tmp_path / "votes.csv"
-    file.write_text(f"voter,{names}\nann,tea,milk,water\nbob,milk,tea,water\n")
+def test_a_third_choice_is_not_left_out_in_silence(write, names):
+    file = write(f"voter,{names}\nann,tea,milk,water\nbob,milk,tea,water\n")
     with pytest.raises(DataError, match=r"two ways.*shape='pairs'.*shape='top'"):
         read_comparisons(file)
     assert read_comparisons(file, shape="pairs").n_comparisons == 2
