@@ -12,7 +12,7 @@ N       := 200
 SEED    := 0
 OLD_PYTHON := python3.6
 
-.PHONY: help install demo quick test lint slow docs bench reproduce soak mutants check-all clean
+.PHONY: help install demo quick test lint slow docs browser torch cluster bench reproduce soak mutants check-all clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -55,6 +55,12 @@ docs: ## the site in docs/_build/html; a warning is an error; links and snippets
 	.venv-docs/bin/python -m pip install --quiet -e '.[test,docs]'
 	.venv-docs/bin/python -m sphinx -W --keep-going -q docs docs/_build/html
 	PENCHANT_SITE=docs/_build/html .venv-docs/bin/python -m pytest -m 'slow or not slow' tests/docs
+
+browser: $(STAMP) ## a study in a real Chromium (CHROMIUM=path) and on PostgreSQL
+torch: $(STAMP) ## the card's contract by torch's CPU build, in an environment of its own
+cluster: $(STAMP) ## users in shards, here and on Ray, in an environment of its own
+browser torch cluster:
+	$(BIN)/python tests/check_all.py $@
 
 bench: $(STAMP) ## against installed peers, half an hour: BENCHMARKS.md; PARTS="gp people" prints, QUICK=1
 	$(BIN)/python benchmarks/run.py $(PARTS) $(if $(QUICK),--quick) --old-python $(OLD_PYTHON)

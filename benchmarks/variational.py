@@ -316,7 +316,7 @@ def number_of_modes(name, trial, starts=5):
     """Evidence of 2 to 6 modes of taste against one, from several starts, and their agreement."""
     single = single_population(find_communities(crowd_of(trial), n_communities=1))
     one = single.modes
-    own = single.votes.integrate_out(one.sites, one.spread).pull
+    own = single.effects.votes.integrate_out(one.sites, one.spread).pull
     for k in range(2, 7):
         gains, labels = [], []
         for seed in range(starts):

@@ -53,9 +53,7 @@ class Drifting:
         """At the week of the games."""
         posterior = self.model.posterior_
         (then,) = posterior.when(games.day[:1])
-        mean, var = then.difference(games.home, games.away)
-        effect = posterior.shown_effects
-        mean, var = mean + effect.mean[0], var + effect.var[0]
+        mean, var = then.difference(games.home, games.away, np.ones((1, len(games.home))))
         likelihood = self.model.likelihood_
         win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
         return np.column_stack([win, likelihood.prob_tie(mean, var), loss])

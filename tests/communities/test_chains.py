@@ -7,21 +7,40 @@ import numpy as np
 import pytest
 
 from penchant.communities import (
+    N_EMPTY,
     Chain,
     ChainPlan,
-    ChainState,
-    chains,
+    Group,
+    compiled_reassign,
     count_pairs,
+    draw_concentration,
+    draw_log_weights,
+    draw_utilities,
     fit_community,
-    split_merge,
+    learn_own,
+    learn_shared,
+    log_prior_of_sizes,
+    partition_of,
+    run_chain,
+    run_chains,
+    start_chain,
+    supported,
+    sweep_chain,
 )
-from penchant.communities.split_merge import Group
 from penchant.data import Comparisons
 from penchant.gp import Settings, Sites
 from penchant.kernels import RBF, Independent
 from penchant.likelihoods import Ties
 from penchant.metrics import adjusted_rand
-from tests.communities.simulation import mixture_of, people, votes
+from tests.communities.simulation import (
+    blank_state,
+    canonical,
+    exact_posterior,
+    mixture_of,
+    partitions,
+    people,
+    votes,
+)
 
 TASTES = np.array([[2.0, 1.0, 0.0, 0.0, -1.0, -2.0], [-2.0, 0.0, 2.0, -1.0, 1.0, 0.0]])
 
@@ -37,9 +56,9 @@ def plan(sampler="collapsed", n_warmup=8, learn=True, own=False):
 
 
 def run(mixture, how, n_sweeps, state=None):
-    state = state or chains.start_chain(mixture, how, (3, 0))
+    state = state or start_chain(mixture, how, (3, 0))
     for _ in range(n_sweeps):
-        state = chains.sweep_chain(mixture, how, state)
+        state = sweep_chain(mixture, how, state)
     return state
 
 
@@ -52,7 +71,7 @@ def test_a_chain_starts_where_it_is_told():
     mixture, truth = planted()
     certain = np.eye(3)[2 * truth]  # the middle one is nobody's
     theta = mixture.hyper.theta + 0.1
-    state = chains.start_chain(mixture, plan(), (3, 0), certain, theta)
+    state = start_chain(mixture, plan(), (3, 0), certain, theta)
     np.testing.assert_array_equal(state.assignment, truth)
     np.testing.assert_array_equal(state.theta, theta)
     assert len(state.utilities) == 2
@@ -67,7 +86,7 @@ def test_planted_communities_are_found_and_a_seed_decides_all(sampler):
     assert adjusted_rand(truth, state.assignment) > 0.8
     first, again = (run(mixture, how, 2) for _ in range(2))
     assert_same(first, again)
-    other = run(mixture, how, 2, chains.start_chain(mixture, how, (4, 0)))
+    other = run(mixture, how, 2, start_chain(mixture, how, (4, 0)))
     assert not np.array_equal(other.tau, first.tau)
 
 
@@ -122,7 +141,7 @@ def test_shared_hyperparameters_are_where_the_evidence_is_highest():
     def evidence(theta):
         return sum(fit_community(mixture, c, theta).log_evidence for c in counts)
 
-    learned = chains.learn_shared(mixture, [Group(c, blank, None) for c in counts], np.array([0.4]))
+    learned = learn_shared(mixture, [Group(c, blank, None) for c in counts], np.array([0.4]))
     assert evidence(learned) > evidence(np.array([0.4]))
     # a weak prior of some nats beside hundreds: the evidence is nearly flat there
     assert abs(evidence(learned + step) - evidence(learned - step)) / (2 * step) < 1.0
@@ -135,7 +154,7 @@ def test_own_hyperparameters_stay_near_the_shared_where_answers_are_few():
     counts = count_pairs(mixture.answers.counts, few, 2)
     blank = Sites.zeros(counts.shape[1])
     theta = np.array([-2.0])
-    own = chains.learn_own(mixture, [Group(c, blank, theta) for c in counts], theta)
+    own = learn_own(mixture, [Group(c, blank, theta) for c in counts], theta)
     assert abs(own[1, 0] - theta[0]) < 0.5 * abs(own[0, 0] - theta[0])
 
 
@@ -159,13 +178,13 @@ def test_groups_that_no_one_would_miss_do_not_count():
     junk = truth.astype(np.int32)
     junk[[0, 1, 2, 3]] = 2  # two of each taste
     state = run(mixture, how, 1)
-    partition = chains.partition_of(mixture, state, junk)
-    settled = chains.draw_utilities(mixture, how, state, partition, np.random.default_rng(0))
-    assert chains.supported(mixture, settled).tolist() == [True, True, False]
+    partition = partition_of(mixture, state, junk)
+    settled = draw_utilities(mixture, how, state, partition, np.random.default_rng(0))
+    assert supported(mixture, settled).tolist() == [True, True, False]
 
 
 def started(mixture, how, n_chains=1):
-    return [Chain.of(chains.start_chain(mixture, how, (3, number))) for number in range(n_chains)]
+    return [Chain.of(start_chain(mixture, how, (3, number))) for number in range(n_chains)]
 
 
 def interrupt_at(sweep):
@@ -180,12 +199,12 @@ def test_an_interrupted_chain_keeps_what_it_has():
     mixture, _ = planted(n_users=12)
     how = plan(n_warmup=2)
     (chain,) = started(mixture, how)
-    after, completed = chains.run_chain(mixture, how, chain, 9, interrupt_at(4))
+    after, completed = run_chain(mixture, how, chain, 9, interrupt_at(4))
     assert not completed
     assert after.state.sweep == 4
     assert len(after.log_joint) == 5
     assert len(after.draws) == 2
-    resumed, completed = chains.run_chain(mixture, how, after, 2, lambda state: None)
+    resumed, completed = run_chain(mixture, how, after, 2, lambda state: None)
     assert completed
     assert_same(resumed.state, run(mixture, how, 6))
 
@@ -193,7 +212,7 @@ def test_an_interrupted_chain_keeps_what_it_has():
 def test_chains_that_never_began_are_left_out():
     mixture, _ = planted(n_users=12)
     given = started(mixture, plan(), 3)
-    after, completed = chains.run_chains(mixture, plan(), given, 9, interrupt_at(1))
+    after, completed = run_chains(mixture, plan(), given, 9, interrupt_at(1))
     assert not completed
     assert [chain.state.sweep for chain in after] == [1]
     assert len(after[0].draws) == 1  # stopped before its first draw, it is taken as it is
@@ -203,8 +222,8 @@ def test_chains_agree_on_hyperparameters_when_they_are_warm():
     mixture, _ = planted()
     how = plan(n_warmup=4)
     given = started(mixture, how, 2)
-    alone = [chains.run_chain(mixture, how, chain, 4, lambda state: None)[0] for chain in given]
-    together, _ = chains.run_chains(mixture, how, given, 5, lambda state: None)
+    alone = [run_chain(mixture, how, chain, 4, lambda state: None)[0] for chain in given]
+    together, _ = run_chains(mixture, how, given, 5, lambda state: None)
     learned = np.stack([chain.state.theta for chain in alone])
     assert np.ptp(learned, axis=0).max() > 0.0
     for chain in together:
@@ -215,10 +234,10 @@ def test_chains_agree_on_hyperparameters_when_they_are_warm():
 
 
 def test_long_chains_are_thinned(monkeypatch):
-    monkeypatch.setattr(chains, "DRAWS_PER_CHAIN", 3)
+    monkeypatch.setattr("penchant.communities.chains.DRAWS_PER_CHAIN", 3)
     mixture, _ = planted(n_users=6, n_votes=4)
     how = plan(n_warmup=1, learn=False)
-    after, _ = chains.run_chain(mixture, how, *started(mixture, how), 10, lambda state: None)
+    after, _ = run_chain(mixture, how, *started(mixture, how), 10, lambda state: None)
     assert len(after.draws) == 3
 
 
@@ -228,25 +247,7 @@ def test_one_user_is_one_community():
     assert state.sizes.tolist() == [1]
 
 
-reassign = chains.compiled_reassign()
-
-
-def blank_state(assignment, concentration):
-    assignment = np.asarray(assignment, dtype=np.int32)
-    k = assignment.max() + 1
-    return ChainState(
-        assignment=assignment,
-        utilities=np.zeros((k, 1)),
-        tau=np.zeros((k, 1)),
-        nu=np.zeros((k, 1)),
-        thetas=np.zeros((k, 0)),
-        theta=np.zeros(0),
-        log_evidence=np.zeros(k),
-        concentration=concentration,
-        log_joint=0.0,
-        seed=(0,),
-        sweep=0,
-    )
+reassign = compiled_reassign()
 
 
 def number_of_communities(concentration, n_users):
@@ -264,10 +265,10 @@ def test_without_evidence_the_scan_leaves_the_chinese_restaurant_process(rng, co
         assignment = assignment.astype(np.int32)
         size = np.bincount(assignment, minlength=n_functions)
         used = int(assignment.max()) + 1
-        empty = np.arange(used, used + chains.N_EMPTY)
+        empty = np.arange(used, used + N_EMPTY)
         uniform = (1.0 - rng.random((n_users, 2))).astype(np.float32)
         scan = (log_likelihood, assignment, size, empty, uniform)
-        done, _ = reassign(*scan, np.log(concentration / chains.N_EMPTY), 0, used + chains.N_EMPTY)
+        done, _ = reassign(*scan, np.log(concentration / N_EMPTY), 0, used + N_EMPTY)
         assert done == n_users
         numbers[k] = len(np.unique(assignment))
     # neighbouring scans are correlated: blocks of 50 are nearly independent
@@ -308,9 +309,9 @@ def test_the_scan_is_the_same_compiled_and_not(rng):
 
 
 def test_stick_weights_have_the_posterior_mean(rng):
-    state = blank_state([0] * 6 + [1] * 3, concentration=2.0)
-    draws = np.exp([chains.draw_log_weights(state, rng) for _ in range(4000)])
-    assert draws.shape[1] == 2 + chains.N_EMPTY
+    state = blank_state([0] * 6 + [1] * 3, np.zeros((2, 1)), concentration=2.0)
+    draws = np.exp([draw_log_weights(state, rng) for _ in range(4000)])
+    assert draws.shape[1] == 2 + N_EMPTY
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-5)
     error = draws.std(axis=0) / np.sqrt(len(draws))
     expected = [6 / 11, 3 / 11]
@@ -324,8 +325,8 @@ def test_concentration_and_partitions_leave_the_gamma_prior(rng):
     for k in range(len(values)):
         uniform = rng.random(n_users)
         n_communities = int((uniform < value / (value + np.arange(n_users))).sum())
-        state = blank_state([0] * n_users, value)
-        values[k] = value = chains.draw_concentration(state, (shape, rate), n_communities, rng)
+        state = blank_state([0] * n_users, np.zeros((1, 1)), concentration=value)
+        values[k] = value = draw_concentration(state, (shape, rate), n_communities, rng)
     blocks = values.reshape(-1, 50).mean(axis=1)
     error = blocks.std(ddof=1) / np.sqrt(len(blocks))
     assert abs(values.mean() - shape / rate) < 4 * error
@@ -338,32 +339,10 @@ def tiny_mixture(n_users):
     return mixture_of(votes(people(camps, n_users), 4, seed=1), Independent(3.0), settings=settings)
 
 
-def partitions(n_users, prefix=()):
-    """All partitions, each as the labels in order of first appearance."""
-    if len(prefix) == n_users:
-        yield prefix
-        return
-    for label in range(max(prefix, default=-1) + 2):
-        yield from partitions(n_users, (*prefix, label))
-
-
-def exact_posterior(mixture):
-    """Probability of every partition, by enumeration."""
-    log_joint = {}
-    for partition in partitions(mixture.answers.n_users):
-        labels = np.array(partition, dtype=np.int32)
-        counts = count_pairs(mixture.answers.counts, labels, labels.max() + 1)
-        evidence = sum(fit_community(mixture, c, mixture.hyper.theta).log_evidence for c in counts)
-        log_joint[partition] = evidence + split_merge.log_prior_of_sizes(np.bincount(labels), 1.0)
-    top = max(log_joint.values())
-    total = sum(np.exp(value - top) for value in log_joint.values())
-    return {key: np.exp(value - top) / total for key, value in log_joint.items()}
-
-
 def test_partition_probabilities_sum_to_one():
     for concentration in (0.3, 2.0):
         total = sum(
-            np.exp(split_merge.log_prior_of_sizes(np.bincount(labels), concentration))
+            np.exp(log_prior_of_sizes(np.bincount(labels), concentration))
             for labels in partitions(6)
         )
         assert total == pytest.approx(1.0)
@@ -371,32 +350,16 @@ def test_partition_probabilities_sum_to_one():
 
 def frequencies(mixture, sampler, n_sweeps):
     plan = ChainPlan(sampler, 0, learn=False, own=False)
-    state = chains.start_chain(mixture, plan, (0, 0))
+    state = start_chain(mixture, plan, (0, 0))
     seen = Counter()
     for _ in range(n_sweeps):
-        state = chains.sweep_chain(mixture, plan, state)
-        first_seen = {}
-        seen[tuple(first_seen.setdefault(c, len(first_seen)) for c in state.assignment)] += 1
+        state = sweep_chain(mixture, plan, state)
+        seen[canonical(state.assignment)] += 1
     return {key: times / n_sweeps for key, times in seen.items()}
 
 
 def distance(found, exact):
     return 0.5 * sum(abs(found.get(key, 0.0) - p) for key, p in exact.items())
-
-
-@pytest.fixture
-def remembered_fits(monkeypatch):
-    """Five users form 31 communities at most: a chain of thousands of sweeps fits each once."""
-    fits = {}
-
-    def fit_once(mixture, pair_counts, theta, start=None):
-        answers = pair_counts.tobytes()
-        if answers not in fits:
-            fits[answers] = fit_community(mixture, pair_counts, theta)
-        return fits[answers]
-
-    monkeypatch.setattr(chains, "fit_community", fit_once)
-    monkeypatch.setattr(split_merge, "fit_community", fit_once)
 
 
 @pytest.mark.usefixtures("remembered_fits")
@@ -410,6 +373,6 @@ def remembered_fits(monkeypatch):
     ],
 )
 def test_chains_leave_the_exact_posterior(sampler, n_users, n_moves, n_sweeps, error, monkeypatch):
-    monkeypatch.setattr(chains, "MOVES", n_moves)
+    monkeypatch.setattr("penchant.communities.chains.MOVES", n_moves)
     mixture = tiny_mixture(n_users)
     assert distance(frequencies(mixture, sampler, n_sweeps), exact_posterior(mixture)) < error

@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from penchant.communities import Answers, bethe, component, find_communities, search, split_merge
+from penchant.communities import (
+    Answers,
+    BethePrior,
+    allocate,
+    converge,
+    find_communities,
+    learn,
+    main_directions,
+    predict_membership,
+    single_component,
+    sweep,
+)
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import Rows, factor_prior
-from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian
-from penchant.kernels.relations import undirected
+from penchant.kernels import RBF, Independent, Inputs, RegularizedLaplacian, undirected
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 from penchant.metrics import adjusted_rand
 from tests.communities.simulation import mixture_of, people, tastes, votes
@@ -62,7 +72,7 @@ LIKELIHOODS = [
 @pytest.fixture
 def exact(monkeypatch):
     """Newton's method to the end."""
-    monkeypatch.setattr(component, "NEWTON_TOLERANCE", 1e-18)
+    monkeypatch.setattr("penchant.communities.component.NEWTON_TOLERANCE", 1e-18)
 
 
 def test_log_z_is_a_dense_laplace_approximation(exact):
@@ -93,7 +103,7 @@ def test_log_z_is_a_dense_laplace_approximation(exact):
     ids=["dense", "bounded rank", "many items"],
 )
 def test_slopes_are_those_of_log_z(exact, monkeypatch, likelihood, kernel, max_rank, many, rtol):
-    monkeypatch.setattr(component, "MANY_ITEMS", many)
+    monkeypatch.setattr("penchant.communities.component.MANY_ITEMS", many)
     crowd = with_outcomes(draw(n_users=8, kernel=kernel), likelihood)
     crowd = replace(crowd, max_rank=max_rank)
     w = np.random.default_rng(0).random((2, crowd.answers.n_answers))
@@ -104,7 +114,7 @@ def test_slopes_are_those_of_log_z(exact, monkeypatch, likelihood, kernel, max_r
 
     theta = crowd.hyper.theta
     model = crowd.model(theta)
-    assert isinstance(model.prior, bethe.BethePrior) == (many == 2)
+    assert isinstance(model.prior, BethePrior) == (many == 2)
     fitted = tuple(model.fit(each) for each in w)
     steps = 1e-4 * np.eye(len(theta))
     numeric = [(value(theta + s, w) - value(theta - s, w)) / 2e-4 for s in steps]
@@ -135,15 +145,15 @@ def test_sweeps_and_learning_never_lower_the_objective(four):
     crowd = draw(kernel=KERNEL)
     rng = np.random.default_rng(3)
     start = rng.dirichlet(np.ones(4), crowd.answers.n_users)
-    allocation = component.allocate(crowd.model(crowd.hyper.theta), start)
+    allocation = allocate(crowd.model(crowd.hyper.theta), start)
     values = [allocation.objective]
     for _ in range(12):
-        allocation = component.sweep(allocation)
+        allocation = sweep(allocation)
         values.append(allocation.objective)
     assert np.diff(values).min() > -1e-2  # the tolerance of Newton's method
-    learned, _ = component.learn(allocation)
+    learned, _ = learn(allocation)
     assert learned.objective >= allocation.objective
-    assert component.converge(allocation, 5, 0.0).objective >= allocation.objective
+    assert converge(allocation, sweep, 5, 0.0).objective >= allocation.objective
     assert np.diff([step.objective for step in four[1].trace]).min() > -1e-6
 
 
@@ -161,7 +171,7 @@ def test_four_communities_are_found_and_predict(four):
 @pytest.mark.parametrize("k", [None, 4])
 def test_very_many_users_are_settled_by_what_some_of_them_showed(four, k, monkeypatch):
     crowd, whole = four
-    monkeypatch.setattr(search, "MANY_USERS", 100)
+    monkeypatch.setattr("penchant.communities.search.MANY_USERS", 100)
     found = find_communities(crowd, n_communities=k)
     assert found.report.steps[0] == "start among 100 users"
     assert "everybody" in found.report.steps
@@ -226,22 +236,16 @@ def test_users_without_answers_belong_anywhere():
 def test_newcomers_are_placed_by_their_answers(four):
     crowd, found = four
     sizes = found.allocation.sizes
-    again = search.predict_membership(found.posteriors, sizes, crowd.answers)
+    again = predict_membership(found.posteriors, sizes, crowd.answers)
     assert adjusted_rand(TRUTH, again.argmax(axis=1)) > 0.95
     silent = Comparisons.from_pairs([0], [1], user=[1], items=range(N_ITEMS), users=range(2))
-    placed = search.predict_membership(found.posteriors, sizes, Answers.of(silent))
+    placed = predict_membership(found.posteriors, sizes, Answers.of(silent))
     np.testing.assert_allclose(placed[0], sizes / sizes.sum())
-
-
-def test_a_start_is_taken_up(four):
-    found = find_communities(four[0], start=np.eye(4)[TRUTH])
-    assert found.trace[0].n_communities == 4
-    assert found.n_communities == 4
 
 
 def test_one_community_is_the_preference_model_of_all_votes():
     crowd = draw(k=1)
-    together = component.single_component(crowd, crowd.hyper.theta)
+    together = single_component(crowd, crowd.hyper.theta)
     np.testing.assert_allclose(together.components[0].weights, crowd.answers.count)
     # λ = 1: the partition of everybody together has probability Γ(U) / Γ(U + 1)
     users = crowd.answers.n_users
@@ -251,7 +255,7 @@ def test_one_community_is_the_preference_model_of_all_votes():
 def test_sites_of_a_component_lead_to_its_mode():
     """Conditioned on them, the prior has the mode for its mean: a start that is the end."""
     crowd = draw(k=1, n_users=4)
-    taste = component.single_component(crowd, crowd.hyper.theta).components[0]
+    taste = single_component(crowd, crowd.hyper.theta).components[0]
     sites = taste.sites
     state = taste.prior.refresh(taste.weights * sites.tau, taste.weights * sites.nu)
     np.testing.assert_allclose(state.mean, taste.state.mean, atol=0.05)
@@ -268,7 +272,7 @@ def states(winner, loser, seed=0):
     edges = Rows.between(winner, loser, np.ones(len(winner)), Outcomes())
     items = Inputs(index=np.arange(len(edges.items)))
     dense = factor_prior(Independent(VARIANCE), items, edges)
-    return bethe.BethePrior.of(VARIANCE, edges), dense, weight, shift
+    return BethePrior.of(VARIANCE, edges), dense, weight, shift
 
 
 def tree(n=40, seed=3):
@@ -304,9 +308,7 @@ def test_on_a_random_graph_bethe_s_determinant_misses_little():
     np.testing.assert_allclose(ours.solve(points), theirs.solve(points), atol=1e-6)
     np.testing.assert_allclose(ours.pulled(points), theirs.pulled(points), atol=1e-9)
     rows = np.random.default_rng(2).standard_normal((30, sparse.rank))
-    (values, moves), (expected, same) = (
-        split_merge.main_directions(rows, s, 2) for s in (ours, theirs)
-    )
+    (values, moves), (expected, same) = (main_directions(rows, s, 2) for s in (ours, theirs))
     np.testing.assert_allclose(values, expected, rtol=1e-3)
     np.testing.assert_allclose(np.abs(moves.T @ same), np.abs(same.T @ same), atol=0.02)
 
@@ -322,7 +324,7 @@ def test_slopes_are_those_of_bethe_s_determinant():
         slope = (up.log_det - down.log_det) / (2.0 * step)
         assert state.var[edge] == pytest.approx(slope, rel=1e-3)
     wide, narrow = (
-        bethe.BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
+        BethePrior(sparse.design, VARIANCE * np.exp(side * step)).refresh(weight, shift)
         for side in (1.0, -1.0)
     )
     slope = (wide.log_det - narrow.log_det) / (2.0 * step)
@@ -331,7 +333,7 @@ def test_slopes_are_those_of_bethe_s_determinant():
 
 def test_the_same_communities_are_found_among_many_items(four, monkeypatch):
     crowd, dense = four
-    monkeypatch.setattr(component, "MANY_ITEMS", 2)
+    monkeypatch.setattr("penchant.communities.component.MANY_ITEMS", 2)
     found = find_communities(crowd)
     assert adjusted_rand(TRUTH, found.labels) > 0.97
     assert found.n_communities == dense.n_communities == 4

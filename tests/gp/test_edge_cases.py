@@ -1,60 +1,93 @@
 """Inference at the edges: each test fails on one small change that once went unnoticed."""
 
+from dataclasses import fields
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
 import penchant as pc
 from penchant.gp import (
+    ItemHyper,
+    ItemProblem,
     PairBlock,
     RaterAnswers,
     Rows,
     Settings,
     SharedPrior,
+    StartingPoint,
     TimeGrid,
     UserProblem,
     as_weights,
-    factor_prior,
     factor_users,
-    learn,
-    loop,
+    gradient,
+    maximize_evidence,
     rater_levels,
+    solve,
 )
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit, Raters
 
 
-@pytest.mark.parametrize("max_sweeps", [6, 9, 15])
-def test_sweeps_after_frozen_steps_that_failed_count_towards_the_most(max_sweeps, monkeypatch):
-    """Steps that lead nowhere hand over to plain sweeps, which have only what is left."""
-    rng = np.random.default_rng(0)
-    winner = rng.integers(0, 40, 60)
+def sparse_problem(**how):
+    """Sixty comparisons of forty independent items."""
+    winner = np.random.default_rng(0).integers(0, 40, 60)
     data = pc.Comparisons.from_pairs(winner, (winner + 1 + winner % 7) % 40, items=range(40))
-    edges = Rows.pooled(data)
-    prior = factor_prior(Independent(4.0), Inputs(index=np.arange(40)), edges)
-    n_calls = []
-
-    def nowhere(inference, *_):
-        n_calls.append(inference.report.n_sweeps)
-        return inference.sites
-
-    monkeypatch.setattr(loop, "_frozen_steps", nowhere)
-    monkeypatch.setattr(loop, "RULE_FLOPS", 1e-3)  # so that frozen steps are worth their while
-    limits = Settings(tolerance=0.0, max_sweeps=max_sweeps)
-    inference = loop.converge(prior, Probit(), edges, limits, None)
-    assert len(n_calls) == 1
-    assert inference.report.n_sweeps == max_sweeps
-    assert not inference.report.converged
+    return ItemProblem(Inputs(index=np.arange(40)), Rows.pooled(data), Settings(**how))
 
 
-def test_every_restart_begins_somewhere_else(rng):
-    begin, bounds = np.zeros(3), np.array([[-1.0, 1.0]] * 3)
-    assert len(learn._starts(begin, bounds, 0, rng)) == 1
-    for n_restarts in (1, 4):
-        starts = learn._starts(begin, bounds, n_restarts, rng)
-        assert len(np.unique(np.stack(starts), axis=0)) == n_restarts + 1
-        np.testing.assert_array_equal(starts[0], begin)
-        assert np.abs(starts).max() <= 1.0
+HYPER = ItemHyper(Independent(4.0), Probit())
+
+
+@pytest.mark.parametrize("max_sweeps", [6, 9, 15])
+def test_sweeps_after_frozen_steps_that_failed_count_towards_the_most(max_sweeps):
+    """Steps that lead nowhere hand over to plain sweeps, which have only what is left."""
+    problem, n_refreshed = sparse_problem(tolerance=0.0, max_sweeps=max_sweeps), []
+    n_steps = []
+
+    class Astray(type(problem.prior(HYPER))):
+        flops = 1e12  # so that frozen steps are worth their while
+
+        def refresh(self, weight, shift):
+            n_refreshed.append(len(n_steps))
+            known = super().refresh(weight, shift)
+            names = ("mean", "var", "log_det", "quadratic", "jitter")
+            state = SimpleNamespace(**{name: getattr(known, name) for name in names})
+            state.covariance_times = lambda y: n_steps.append(1) or 1e3 * y
+            return state
+
+    prior = problem.prior(HYPER)
+    astray = Astray(**{part.name: getattr(prior, part.name) for part in fields(prior)})
+    given = SimpleNamespace(edges=problem.edges, settings=problem.settings, prior=lambda _: astray)
+    report = solve(given, HYPER).inference.report
+    assert 0 < len(n_steps) <= 10
+    assert len([n for n in np.diff(n_refreshed) if n]) == 1  # in one go
+    assert report.n_sweeps == max_sweeps
+    assert not report.converged
+
+
+@pytest.mark.parametrize("n_restarts", [None, 0, 1, 4])
+def test_every_restart_begins_somewhere_else(n_restarts, rng):
+    """Without a generator there is one start alone."""
+    thetas, starts = [], []
+
+    class Watched(ItemProblem):
+        def prior(self, hyper):
+            thetas.append(hyper.theta)
+            return super().prior(hyper)
+
+    problem, how = Watched(*vars(sparse_problem()).values()), (n_restarts, rng)
+
+    def note(n_evaluations, _):
+        if n_evaluations == 1:
+            starts.append(thetas[-1])
+
+    maximize_evidence(problem, HYPER, *((3, None) if n_restarts is None else how), callback=note)
+    assert len(np.unique(np.stack(starts), axis=0)) == len(starts) == (n_restarts or 0) + 1
+    np.testing.assert_array_equal(starts[0], HYPER.theta)
+    low, high = HYPER.bounds.T
+    assert ((low <= starts) & (starts <= high)).all()
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-8])
@@ -68,17 +101,19 @@ def test_users_who_are_alike_are_one_pivot(tolerance):
 
 @pytest.mark.parametrize(("share", "is_near"), [(0.9, True), (1.1, False)])
 def test_one_step_is_enough_where_little_is_left_to_gain(share, is_near):
-    """A Newton step along a slope s gains s² / 2c: several times that is still within tolerance."""
-    value, curvature = -100.0, 4.0
-    gain = share * learn.VALUE_TOLERANCE * abs(value) / learn.LEFT
-    slope = np.array([np.sqrt(2.0 * curvature * gain)])
-    bounds = np.array([[-1.0, 1.0]])
-    summit = learn._one_step(
-        lambda theta, tolerance: (value, slope, None), np.zeros(1), bounds, curvature
-    )
-    assert (summit is not None) == is_near
-    if summit is not None:
-        np.testing.assert_allclose(summit.theta, slope / curvature)
+    """A Newton step along a slope s gains s² / 2c and leaves a tenth of it: enough where that is
+    below a millionth of the value."""
+    problem = sparse_problem()
+    rough = problem.while_learning()
+    first = solve(rough, HYPER, tolerance=1e-2)
+    slope = gradient(rough, first) + HYPER.log_prior(HYPER)[1]
+    value = first.log_evidence + HYPER.log_prior(HYPER)[0]
+    curvature = 0.1 * 0.5 * slope @ slope / (share * 1e-6 * abs(value))
+    begin = StartingPoint(HYPER.theta, None, curvature)
+    best = maximize_evidence(problem, HYPER, begin=begin)
+    assert (best.inference.report.n_evaluations == 1) == is_near
+    there = HYPER.theta + slope / curvature
+    assert np.allclose(best.hyper.theta, there, rtol=0.0, atol=1e-12) == is_near
 
 
 def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatch):

@@ -1,6 +1,7 @@
 """Drifting utilities: dense references, evidence, forecasts, and the estimator."""
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,8 +74,15 @@ def test_a_sweep_is_that_of_dense_algebra():
     last = slice(4 * N, 5 * N)
     np.testing.assert_allclose(posterior.mean, mean[last], atol=1e-7)
     np.testing.assert_allclose(posterior.covariance(), S[last, last], atol=1e-7)
-    np.testing.assert_allclose(posterior.shown_effects.mean, mean[-2:], atol=1e-9)
-    np.testing.assert_allclose(posterior.shown_effects.var, np.diagonal(S)[-2:], atol=1e-9)
+    np.testing.assert_allclose(posterior.effects.mean, mean[-2:], atol=1e-9)
+    effects = posterior.effects.covariance(posterior.lower)
+    np.testing.assert_allclose(effects, S[-2:, -2:], atol=1e-9)
+    z, row = np.array([[1.0], [-0.7]]), np.zeros(len(K))
+    row[[4 * N + 1, 4 * N + 3, -2, -1]] = 1.0, -1.0, 1.0, -0.7
+    one, other = np.array([1]), np.array([3])
+    for asked in (posterior, replace(posterior, days=DAYS[-1:])):
+        shown = asked.difference(one, other, z)
+        np.testing.assert_allclose(shown, [[row @ mean], [row @ S @ row]], atol=1e-7)
 
 
 @pytest.mark.parametrize(("rule", "likelihood"), [("ep", Ties(0.5)), ("variational", Probit())])

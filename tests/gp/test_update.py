@@ -14,7 +14,7 @@ from penchant.gp import (
     ItemProblem,
     Rows,
     Settings,
-    place_among,
+    match,
     rank_one_update,
     solve,
 )
@@ -172,11 +172,14 @@ def test_a_basis_that_is_bounded_on_purpose_absorbs_everything():
     assert told.n_pending_sites == stranger.n_comparisons
 
 
-def test_columns_are_found_by_value():
-    known = np.array([[1.0, 1.0, 2.0], [0.0, 1.0, 0.0]])
-    sought = np.array([[2.0, 1.0, 3.0], [0.0, 0.0, 0.0]])
-    assert place_among(known, sought).tolist() == [2, 0, -1]
-    assert place_among(np.empty((2, 0)), sought).tolist() == [-1, -1, -1]
+def test_rows_are_found_by_value():
+    def rows(*pairs):
+        winner, loser = np.array(pairs, dtype=int).reshape(-1, 2).T
+        return Rows(winner, loser, np.ones(len(pairs)), Outcomes())
+
+    known, sought = rows((1, 0), (1, 2), (2, 0)), rows((2, 0), (1, 0), (3, 0))
+    assert match(known, sought).tolist() == [2, 0, -1]
+    assert match(rows(), sought).tolist() == [-1, -1, -1]
 
 
 def test_taking_answers_back_equals_never_having_had_them():

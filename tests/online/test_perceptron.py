@@ -1,5 +1,6 @@
 """The compiled loops against plain NumPy loops, and how orders are presented."""
 
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -231,17 +232,19 @@ def test_swapping_neighbours_happens_as_often_as_asked():
     assert swap_neighbours(order, 0.0, rng).tolist() == order.tolist()
 
 
-def test_loops_compile_where_no_cache_can_be_written(monkeypatch):
-    import numba
-
-    from penchant.online import compiled
-
-    njit = numba.njit
+def test_loops_run_where_no_cache_can_be_written(monkeypatch, rng):
+    """On a read-only installation; here they are not compiled at all, so that it takes no time."""
+    deltas, rule = rng.standard_normal((20, 3)), make_rule("logistic")
+    state = new_state(rule, 3, float)
+    expected = learn("differences", rule, state, deltas)
 
     def without_cache(*, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return njit(**options)
+        return lambda function: function
 
-    monkeypatch.setattr(numba, "njit", without_cache)
-    assert compiled.compile_loop(lambda x: x + 1)(1) == 2
+    monkeypatch.setattr("numba.njit", without_cache)
+    monkeypatch.delattr("penchant.online.compiled")
+    monkeypatch.delitem(sys.modules, "penchant.online.compiled")
+    found = learn("differences", rule, state, deltas)
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-12)

@@ -12,6 +12,8 @@ import check_all
 MAKEFILE = (check_all.ROOT / "Makefile").read_text(encoding="utf-8")
 NO_CHECKS = {"help", "install", "demo", "reproduce", "clean", "check-all"}
 PARTS_OF_TEST = {"lint", "quick"}
+EXTRAS = {"browser", "torch", "cluster"}
+"""Each runs the check of its name."""
 ENDLESS = {"soak", "mutants"}
 """They run as long as one lets them."""
 
@@ -19,9 +21,11 @@ ENDLESS = {"soak", "mutants"}
 def test_every_target_that_tests_is_run():
     commands = [command for check in check_all.CHECKS.values() for command in check]
     checked = {command.split()[1] for command in commands if command.startswith("make ")}
+    checked |= EXTRAS
     targets = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, flags=re.MULTILINE))
     assert checked | NO_CHECKS | PARTS_OF_TEST | ENDLESS == targets
     assert {*chain.from_iterable(check_all.CHAINS), *check_all.TIMED} == set(check_all.CHECKS)
+    assert set(check_all.CHECKS) >= EXTRAS
     explained = re.findall(r"^([a-z][a-z-]*):.* ## ", MAKEFILE, flags=re.MULTILINE)
     assert set(explained) == targets
 

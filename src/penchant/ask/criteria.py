@@ -201,8 +201,7 @@ def _grid_of(likelihood: Likelihood) -> FloatArray:
     reach = _PROBES[np.flatnonzero(bump > 1e-3 * bump.max(initial=0.0))[-1:]]
     if not reach.size or reach[0] > _NARROW:
         return _GRID
-    grid: FloatArray = _GRID * (reach[0] / 4.0)  # probit's decays at 4
-    return grid
+    return _GRID * (reach[0] / 4.0)  # probit's decays at 4
 
 
 def _bumps(g: FloatArray, peak: float, width: FloatArray) -> FloatArray:

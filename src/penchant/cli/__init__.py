@@ -55,8 +55,7 @@ class LazyCommands(click.Group):
             module, name = "penchant.study", "command"
         else:
             module, name = f"penchant.cli.{_MODULES.get(cmd_name, cmd_name)}", f"{cmd_name}_command"
-        command: click.Command = getattr(import_module(module), name)
-        return command
+        return getattr(import_module(module), name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

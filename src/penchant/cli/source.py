@@ -68,8 +68,7 @@ class FittedModel:
     @property
     def data(self) -> pc.Comparisons:
         """The comparisons that it was fitted to."""
-        data: pc.Comparisons = self.model.comparisons_
-        return data
+        return self.model.comparisons_
 
     def save(self, path: str) -> None:
         """Write one file, whole or not at all."""

@@ -1,119 +1,109 @@
 """Communities of taste: a Dirichlet-process mixture of Gaussian processes."""
 
-from penchant.communities.chains import (
-    LEARNING_SWEEPS,
-    SAMPLERS,
-    Chain,
-    ChainPlan,
-    ChainState,
-    Diagnostics,
-    Draw,
-    Draws,
-    Watch,
-    align,
-    diagnose,
-    effective_size,
-    potential_scale_reduction,
-    start_chain,
-    sweep_chain,
-)
-from penchant.communities.component import MixtureData, fit_community
-from penchant.communities.contrasts import (
-    attribute_slopes,
-    directions,
-    distinctiveness,
-    feature_contrasts,
-    item_agreement,
-    value_win_rates,
-)
-from penchant.communities.data import (
-    Answers,
-    count_pairs,
-    draw_labels,
-    log_likelihoods,
-    responsibilities,
-    sample_users,
-    separate_pairs,
-    soft_counts,
-)
-from penchant.communities.mixture import (
-    FittedMixture,
-    MixtureFitter,
-    PersonalSettings,
-    common_effects,
-    infer_beside_effects,
-)
-from penchant.communities.population import WITHIN, beside_effects, single_population
-from penchant.communities.search import SearchReport, Step, find_communities, log_predictive
-from penchant.communities.sharded import (
-    ComponentTables,
-    Members,
-    MixturePart,
-    add_members,
-    answer_keys,
-    choose_communities,
-    converge_parts,
-    memberships,
-    pooled_answers,
-)
-from penchant.communities.verdict import Support, halve_items, halve_votes, judge, redrawn
-
-__all__ = [
-    "LEARNING_SWEEPS",
-    "SAMPLERS",
-    "WITHIN",
-    "Answers",
-    "Chain",
-    "ChainPlan",
-    "ChainState",
-    "ComponentTables",
-    "Diagnostics",
-    "Draw",
-    "Draws",
-    "FittedMixture",
-    "Members",
-    "MixtureData",
-    "MixtureFitter",
-    "MixturePart",
-    "PersonalSettings",
-    "SearchReport",
-    "Step",
-    "Support",
-    "Watch",
-    "add_members",
-    "align",
-    "answer_keys",
-    "attribute_slopes",
-    "beside_effects",
-    "choose_communities",
-    "common_effects",
-    "converge_parts",
-    "count_pairs",
-    "diagnose",
-    "directions",
-    "distinctiveness",
-    "draw_labels",
-    "effective_size",
-    "feature_contrasts",
-    "find_communities",
-    "fit_community",
-    "halve_items",
-    "halve_votes",
-    "infer_beside_effects",
-    "item_agreement",
-    "judge",
-    "log_likelihoods",
-    "log_predictive",
-    "memberships",
-    "pooled_answers",
-    "potential_scale_reduction",
-    "redrawn",
-    "responsibilities",
-    "sample_users",
-    "separate_pairs",
-    "single_population",
-    "soft_counts",
-    "start_chain",
-    "sweep_chain",
-    "value_win_rates",
-]
+from penchant.communities.bethe import BethePrior as BethePrior
+from penchant.communities.chains import LEARNING_SWEEPS as LEARNING_SWEEPS
+from penchant.communities.chains import N_EMPTY as N_EMPTY
+from penchant.communities.chains import SAMPLERS as SAMPLERS
+from penchant.communities.chains import Chain as Chain
+from penchant.communities.chains import ChainPlan as ChainPlan
+from penchant.communities.chains import ChainState as ChainState
+from penchant.communities.chains import Diagnostics as Diagnostics
+from penchant.communities.chains import Draw as Draw
+from penchant.communities.chains import Draws as Draws
+from penchant.communities.chains import Watch as Watch
+from penchant.communities.chains import align as align
+from penchant.communities.chains import compiled_reassign as compiled_reassign
+from penchant.communities.chains import diagnose as diagnose
+from penchant.communities.chains import draw_concentration as draw_concentration
+from penchant.communities.chains import draw_log_weights as draw_log_weights
+from penchant.communities.chains import draw_utilities as draw_utilities
+from penchant.communities.chains import effective_size as effective_size
+from penchant.communities.chains import learn_own as learn_own
+from penchant.communities.chains import learn_shared as learn_shared
+from penchant.communities.chains import partition_of as partition_of
+from penchant.communities.chains import potential_scale_reduction as potential_scale_reduction
+from penchant.communities.chains import run_chain as run_chain
+from penchant.communities.chains import run_chains as run_chains
+from penchant.communities.chains import start_chain as start_chain
+from penchant.communities.chains import supported as supported
+from penchant.communities.chains import sweep_chain as sweep_chain
+from penchant.communities.component import MixtureData as MixtureData
+from penchant.communities.component import allocate as allocate
+from penchant.communities.component import converge as converge
+from penchant.communities.component import fit_community as fit_community
+from penchant.communities.component import learn as learn
+from penchant.communities.component import single_component as single_component
+from penchant.communities.component import sweep as sweep
+from penchant.communities.contrasts import attribute_slopes as attribute_slopes
+from penchant.communities.contrasts import directions as directions
+from penchant.communities.contrasts import distinctiveness as distinctiveness
+from penchant.communities.contrasts import feature_contrasts as feature_contrasts
+from penchant.communities.contrasts import item_agreement as item_agreement
+from penchant.communities.contrasts import value_win_rates as value_win_rates
+from penchant.communities.data import Answers as Answers
+from penchant.communities.data import count_pairs as count_pairs
+from penchant.communities.data import draw_labels as draw_labels
+from penchant.communities.data import log_likelihoods as log_likelihoods
+from penchant.communities.data import responsibilities as responsibilities
+from penchant.communities.data import sample_users as sample_users
+from penchant.communities.data import separate_pairs as separate_pairs
+from penchant.communities.data import soft_counts as soft_counts
+from penchant.communities.mixture import FittedMixture as FittedMixture
+from penchant.communities.mixture import MixtureFitter as MixtureFitter
+from penchant.communities.mixture import PersonalSettings as PersonalSettings
+from penchant.communities.mixture import common_effects as common_effects
+from penchant.communities.mixture import infer_beside_effects as infer_beside_effects
+from penchant.communities.population import COMMUNAL_SHARES as COMMUNAL_SHARES
+from penchant.communities.population import WITHIN as WITHIN
+from penchant.communities.population import Modes as Modes
+from penchant.communities.population import PersonalVotes as PersonalVotes
+from penchant.communities.population import UserEffectMixture as UserEffectMixture
+from penchant.communities.population import beside_effects as beside_effects
+from penchant.communities.population import extrapolated as extrapolated
+from penchant.communities.population import find_variation as find_variation
+from penchant.communities.population import fit_modes as fit_modes
+from penchant.communities.population import fit_personal as fit_personal
+from penchant.communities.population import fit_single_mode as fit_single_mode
+from penchant.communities.population import item_effect_share as item_effect_share
+from penchant.communities.population import join_nearest as join_nearest
+from penchant.communities.population import single_population as single_population
+from penchant.communities.population import with_communal_share as with_communal_share
+from penchant.communities.population import with_item_effects as with_item_effects
+from penchant.communities.search import SearchReport as SearchReport
+from penchant.communities.search import Step as Step
+from penchant.communities.search import find_communities as find_communities
+from penchant.communities.search import log_predictive as log_predictive
+from penchant.communities.search import predict_membership as predict_membership
+from penchant.communities.sharded import ComponentTables as ComponentTables
+from penchant.communities.sharded import Members as Members
+from penchant.communities.sharded import MixturePart as MixturePart
+from penchant.communities.sharded import add_members as add_members
+from penchant.communities.sharded import answer_keys as answer_keys
+from penchant.communities.sharded import choose_communities as choose_communities
+from penchant.communities.sharded import converge_parts as converge_parts
+from penchant.communities.sharded import memberships as memberships
+from penchant.communities.sharded import pooled_answers as pooled_answers
+from penchant.communities.split_merge import LEAST_GAIN as LEAST_GAIN
+from penchant.communities.split_merge import NOISE_SHARE as NOISE_SHARE
+from penchant.communities.split_merge import Group as Group
+from penchant.communities.split_merge import Launch as Launch
+from penchant.communities.split_merge import Partition as Partition
+from penchant.communities.split_merge import Spectrum as Spectrum
+from penchant.communities.split_merge import SplitSearch as SplitSearch
+from penchant.communities.split_merge import Target as Target
+from penchant.communities.split_merge import delete as delete
+from penchant.communities.split_merge import disagreement as disagreement
+from penchant.communities.split_merge import divide_by_coin as divide_by_coin
+from penchant.communities.split_merge import force_merge as force_merge
+from penchant.communities.split_merge import force_split as force_split
+from penchant.communities.split_merge import log_prior_of_sizes as log_prior_of_sizes
+from penchant.communities.split_merge import main_directions as main_directions
+from penchant.communities.split_merge import merge as merge
+from penchant.communities.split_merge import merge_similar as merge_similar
+from penchant.communities.split_merge import merge_similar_or_divide as merge_similar_or_divide
+from penchant.communities.split_merge import split_or_merge as split_or_merge
+from penchant.communities.verdict import Support as Support
+from penchant.communities.verdict import halve_items as halve_items
+from penchant.communities.verdict import halve_votes as halve_votes
+from penchant.communities.verdict import judge as judge
+from penchant.communities.verdict import redrawn as redrawn

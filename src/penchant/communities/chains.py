@@ -188,14 +188,13 @@ Sampler = Callable[[MixtureData, ChainState, np.random.Generator], LabelArray]
 
 def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -> LabelArray:
     """Draw weights by stick-breaking, then all users independently."""
-    answers = mixture.answers
     empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
     utilities = np.concatenate([state.utilities, empty])
-    table = mixture.table(utilities, np.concatenate([state.thetas, [state.theta] * N_EMPTY]))
+    thetas = np.concatenate([state.thetas, [state.theta] * N_EMPTY])
     log_weight = draw_log_weights(state, rng)
-    uniform = _positive_uniforms(answers.n_users, rng)
+    log_weight = log_weight + mixture.log_likelihoods(utilities, thetas)
     return draw_labels(
-        responsibilities(log_likelihoods(answers.counts, table) + log_weight), uniform
+        responsibilities(log_weight), _positive_uniforms(mixture.answers.n_users, rng)
     )
 
 
@@ -502,9 +501,9 @@ class Draws:
     def responsibilities(self, answers: Answers) -> Iterator[tuple[Draw, SingleArray]]:
         """Each draw with (U, K): the probabilities of its communities for each user."""
         for draw in self.kept:
-            each = [self.likelihood.with_theta(theta) for theta in draw.likelihood_thetas]
-            log_likelihood = log_likelihoods(answers.counts, answers.table(draw.utilities, each))
-            yield draw, responsibilities(log_likelihood + np.log(draw.sizes).astype(np.float32))
+            table = answers.table(draw.utilities, self.likelihood, draw.likelihood_thetas)
+            log_weight = log_likelihoods(answers.counts, table)
+            yield draw, responsibilities(log_weight + np.log(draw.sizes).astype(np.float32))
 
     def membership(self, answers: Answers) -> FloatArray:
         """(U, C) soft membership of users in the reported communities; rows sum to one."""
@@ -687,8 +686,7 @@ def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
     every member in the best of the other communities. The smallest is tried first, and one that
     does not count is no alternative for the next.
     """
-    table = mixture.table(state.utilities, state.thetas)
-    log_weight = log_likelihoods(mixture.answers.counts, table)
+    log_weight = mixture.log_likelihoods(state.utilities, state.thetas)
     log_weight += np.log(state.sizes).astype(np.float32)
     log_own = np.log(state.concentration) + gammaln(state.sizes) + state.log_evidence
     counts = np.ones(len(state.sizes), dtype=bool)
@@ -713,8 +711,7 @@ def carry_over(
     old = place >= 0
     tau, nu = np.zeros((2, len(state.tau), m))
     tau[:, old], nu[:, old] = state.tau[:, place[old]], state.nu[:, place[old]]
-    table = mixture.table(state.utilities, state.thetas)
-    log_weight = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)
+    log_weight = mixture.log_likelihoods(state.utilities, state.thetas) + np.log(state.sizes)
     assignment: LabelArray = log_weight.argmax(axis=1).astype(np.int32)
     here, there = now.voters, before.voters
     stayed = np.isin(there, here)

@@ -20,10 +20,10 @@ memberships averaged and utilities integrated out. log Z and ln Γ are convex, s
 communities by their slopes never lowers it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -132,9 +132,12 @@ class MixtureData:
 
     def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
         """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
-        n_kernel, likelihood = len(self.hyper.kernel.theta), self.hyper.likelihood
-        each = [likelihood.with_theta(theta[n_kernel:]) for theta in thetas]
-        return self.answers.table(utilities, each)
+        n_kernel = len(self.hyper.kernel.theta)
+        return self.answers.table(utilities, self.hyper.likelihood, thetas[:, n_kernel:])
+
+    def log_likelihoods(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
+        """(U, K) of each user's answers, given utilities (K, n) and parameters (K, p)."""
+        return log_likelihoods(self.answers.counts, self.table(utilities, thetas))
 
 
 class ComponentPosterior(NamedTuple):
@@ -335,16 +338,21 @@ def fit_community(
 
 
 @dataclass(frozen=True, eq=False)
-class VariationalState:
-    """Who belongs where, and what each community prefers; responsibilities: (U, K)."""
+class MixtureState:
+    """What each community prefers, and how many users belong to it.
+
+    sizes: (K,) expected numbers of members; entropy: −Σ r log r of all users' responsibilities r.
+    """
 
     model: ComponentModel
-    responsibilities: FloatArray
     components: tuple[ComponentPosterior, ...]
+    sizes: FloatArray
+    entropy: float
+    n_users: int
 
     @property
     def mixture(self) -> MixtureData:
-        """Whose answers."""
+        """The answers and the model."""
         return self.model.mixture
 
     @property
@@ -353,19 +361,15 @@ class VariationalState:
         return len(self.components)
 
     @cached_property
-    def sizes(self) -> FloatArray:
-        """(K,) expected numbers of members."""
-        return np.asarray(self.responsibilities.sum(axis=0))
-
-    @cached_property
     def objective(self) -> float:
         """Log evidence, up to what mean-field memberships and Laplace leave out."""
-        return mixture_objective(
-            self.model,
-            self.components,
-            len(self.responsibilities),
-            membership_value(self.sizes, float(entr(self.responsibilities).sum())),
+        concentration = concentration_value(
+            self.mixture, self.n_communities, self.n_users, self.mixture.concentration
         )
+        memberships = membership_value(self.sizes, self.entropy)
+        parameters, _ = self.model.hyper.log_prior(self.mixture.hyper)
+        evidence = sum(each.log_z for each in self.components)
+        return float(evidence + concentration + memberships + parameters)
 
     @cached_property
     def tables(self) -> FloatArray:
@@ -373,15 +377,38 @@ class VariationalState:
         return np.column_stack([self.model.slope(each) for each in self.components])
 
     @property
+    def log_sizes(self) -> FloatArray:
+        """(K,) ψ(N_c)."""
+        log_sizes: FloatArray = psi(np.maximum(self.sizes, SMALLEST))
+        return log_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class VariationalState(MixtureState):
+    """A mixture with the responsibilities (U, K) of its users."""
+
+    responsibilities: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        model: ComponentModel,
+        responsibilities: FloatArray,
+        components: tuple[ComponentPosterior, ...],
+    ) -> "VariationalState":
+        """From users' responsibilities (U, K) for K components."""
+        sizes, entropy = responsibilities.sum(axis=0), float(entr(responsibilities).sum())
+        return cls(model, components, sizes, entropy, len(responsibilities), responsibilities)
+
+    @property
     def log_weights(self) -> FloatArray:
         """(U, K) ψ(N_c) + P slope, by which users choose; a new array each time."""
-        log_sizes: FloatArray = psi(np.maximum(self.sizes, SMALLEST))
-        return log_sizes + log_likelihoods(self.mixture.answers.counts, self.tables)
+        return self.log_sizes + log_likelihoods(self.mixture.answers.counts, self.tables)
 
     def within(self, columns: Sequence[int]) -> "VariationalState":
         """Some of the communities, as if they were all."""
         kept = tuple(self.components[c] for c in columns)
-        return VariationalState(self.model, self.responsibilities[:, columns], kept)
+        return VariationalState.of(self.model, self.responsibilities[:, columns], kept)
 
     def with_in_place_of(
         self,
@@ -391,24 +418,14 @@ class VariationalState:
     ) -> "VariationalState":
         """Other communities, (U, j) and their posteriors, in place of some: they come last."""
         others = self.within([c for c in range(self.n_communities) if c not in dropped])
-        return VariationalState(
+        return VariationalState.of(
             self.model,
             np.column_stack([others.responsibilities, responsibilities]),
             (*others.components, *components),
         )
 
 
-def mixture_objective(
-    model: ComponentModel,
-    components: Sequence[ComponentPosterior],
-    n_users: int,
-    memberships: float,
-) -> float:
-    """The objective of the search; memberships: see `membership_value`."""
-    parameters, _ = model.hyper.log_prior(model.mixture.hyper)
-    mixture = model.mixture
-    concentration = concentration_value(mixture, len(components), n_users, mixture.concentration)
-    return float(sum(each.log_z for each in components) + concentration + memberships + parameters)
+AnyState = TypeVar("AnyState", bound=MixtureState)
 
 
 def membership_value(sizes: FloatArray, entropy: float) -> float:
@@ -447,7 +464,7 @@ def allocate(
     weights = soft_counts(model.mixture.answers, responsibilities)
     given = starts or [None] * len(weights)
     components = tuple(model.refit(w, start) for w, start in zip(weights, given, strict=True))
-    return VariationalState(model, responsibilities, components)
+    return VariationalState.of(model, responsibilities, components)
 
 
 def sweep(allocation: VariationalState, keep_all: bool = False) -> VariationalState:
@@ -460,17 +477,17 @@ def sweep(allocation: VariationalState, keep_all: bool = False) -> VariationalSt
 
 
 def converge(
-    allocation: VariationalState, max_sweeps: int, tolerance: float, keep_all: bool = False
-) -> VariationalState:
+    state: AnyState, sweep: Callable[[AnyState], AnyState], max_sweeps: int, tolerance: float
+) -> AnyState:
     """Sweep until the objective gains less than the tolerance; never to a lower one."""
-    for _ in range(max_sweeps if allocation.n_communities > 1 else 0):
-        swept = sweep(allocation, keep_all)
-        gain = swept.objective - allocation.objective
-        if gain > 0.0 or swept.n_communities < allocation.n_communities:
-            allocation = swept
-        if gain < tolerance and swept.n_communities == allocation.n_communities:
+    for _ in range(max_sweeps if state.n_communities > 1 else 0):
+        swept = sweep(state)
+        gain = swept.objective - state.objective
+        if gain > 0.0 or swept.n_communities < state.n_communities:
+            state = swept
+        if gain < tolerance:
             break
-    return allocation
+    return state
 
 
 def learn_concentration(allocation: VariationalState) -> VariationalState:
@@ -478,7 +495,7 @@ def learn_concentration(allocation: VariationalState) -> VariationalState:
     mixture = allocation.mixture
     if mixture.concentration_prior is None:
         return allocation
-    of = (mixture, allocation.n_communities, len(allocation.responsibilities))
+    of = (mixture, allocation.n_communities, allocation.n_users)
     found = minimize_scalar(
         lambda log: -concentration_value(*of, float(np.exp(log))),
         bounds=LOG_CONCENTRATIONS,

@@ -50,11 +50,16 @@ def content_keys(data: Comparisons) -> ContentKeys:
 
 def drawn_counts(data: Comparisons, share: float) -> IntArray:
     """(m,) how many of each row's answers are among a share of all, drawn by content."""
-    row = np.repeat(np.arange(len(data)), data.count)
-    copy = np.arange(len(row)) - np.repeat(np.cumsum(data.count) - data.count, data.count)
+    row, copy = _copies(data.count)
     keys = hashed(content_keys(data).answer[row], copy)
     drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
     return np.bincount(row[drawn], minlength=len(data))
+
+
+def _copies(count: IntArray) -> tuple[IntArray, IntArray]:
+    """The row of each single answer, and its number among the answers of the row."""
+    row = np.repeat(np.arange(len(count)), count)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +168,11 @@ class Answers:
         return users
 
     @property
+    def user(self) -> IntArray:
+        """The user of every stored count."""
+        return np.repeat(np.arange(self.n_users), np.diff(self.counts.indptr))
+
+    @property
     def voters(self) -> IntArray:
         """Positions of the users who answered anything."""
         return np.flatnonzero(np.diff(self.counts.indptr))
@@ -211,12 +221,15 @@ class Answers:
             outcomes = outcomes._replace(cliques=cliques.chosen(given[given >= n] - n))
         return Answers(self.counts[:, given], self.winner[edges], self.loser[edges], outcomes)
 
-    def table(self, utilities: FloatArray, likelihoods: list[Likelihood]) -> SingleArray:
-        """(m, K): log probability of each answer under each row of `utilities` (K, n)."""
+    def table(
+        self, utilities: FloatArray, likelihood: Likelihood, thetas: FloatArray
+    ) -> SingleArray:
+        """(m, K): log probability of each answer, given utilities (K, n) and parameters (K, q) of
+        the likelihood."""
         table = np.empty((self.n_answers, len(utilities)), dtype=np.float32)
-        for column, (f, likelihood) in enumerate(zip(utilities, likelihoods, strict=True)):
+        for column, (f, theta) in enumerate(zip(utilities, thetas, strict=True)):
             g = f[self.winner] - f[self.loser]
-            table[:, column] = likelihood.log_prob(g, self.outcomes).value
+            table[:, column] = likelihood.with_theta(theta).log_prob(g, self.outcomes).value
         return table
 
     def shards(self, size: int = SHARD_SIZE) -> Iterator[tuple[slice, sparse.csr_array]]:
@@ -347,9 +360,8 @@ def separate_pairs(data: Comparisons) -> Comparisons:
 
 def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArray, IntArray]:
     """Winner, loser and user of a pair for every time that a choice was made."""
-    rows = np.repeat(np.arange(len(stage.count)), stage.count)
+    rows, copy = _copies(stage.count)
     item, chosen = stage.item[rows], stage.chosen[rows]
-    copy = np.arange(len(rows)) - np.repeat(np.cumsum(stage.count) - stage.count, stage.count)
     at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
     of_item = content.item[item]

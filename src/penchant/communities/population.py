@@ -430,14 +430,14 @@ def extrapolated(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
 
 
 def fit_single_mode(
-    votes: PersonalVotes, scale: float, concentration: float, threshold: float = -np.inf
+    votes: PersonalVotes, concentration: float, threshold: float = -np.inf
 ) -> tuple[UserEffectMixture, Modes]:
     """All users around one mean; the learned spread becomes the prior of several modes.
 
-    scale: variance of personal deviations a priori, along each direction; threshold: see `fit`.
+    threshold: see `fit`.
     """
     q = votes.n_directions
-    weak = scale * np.eye(q)
+    weak = FIRST_SPREAD * np.eye(q)
     effects = UserEffectMixture(votes, weak, weak, concentration)
     # EM widens a spread that is too small far more slowly than it narrows one that is too large
     start = effects.start(np.ones((votes.n_users, 1)), WIDE * weak)
@@ -496,13 +496,12 @@ class SinglePopulation(NamedTuple):
     multi-user model where it matters, at the cost of a search.
 
     allocation: everybody in one community; loading: (m, q) how the distinct answers depend on the
-    directions; votes: the votes along them; effects, modes: the model of the users' effects and
-    its fit; evidence: log evidence of the whole.
+    directions; effects, modes: the model of the users' effects, with the votes along the
+    directions, and its fit; evidence: log evidence of the whole.
     """
 
     allocation: VariationalState
     loading: FloatArray
-    votes: PersonalVotes
     effects: UserEffectMixture
     modes: Modes
     evidence: float
@@ -522,7 +521,7 @@ class SinglePopulation(NamedTuple):
         of g. With the best c its cost is ½ (d + log |I + c s / (1 + s) K A|); a direction that
         brings less than it costs, U/2 (s − log(1 + s)), might have been left out.
         """
-        component, n_users = self.allocation.components[0], self.votes.n_users
+        component, n_users = self.allocation.components[0], self.effects.votes.n_users
         state, design = component.state, self.allocation.model.prior.design
         d = state.n_settled
         variance, axes = np.linalg.eigh(self.modes.spread)
@@ -555,8 +554,8 @@ def single_population(result: SearchResult, threshold: float = -np.inf) -> Singl
     votes = personal_votes(allocation, loading, mixture.answers)
     # both models contain the votes; the cost of the common utilities is not in the effects' model
     rest = allocation.objective - component.log_z - component.cost
-    effects, modes = fit_single_mode(votes, FIRST_SPREAD, mixture.concentration, threshold - rest)
-    return SinglePopulation(allocation, loading, votes, effects, modes, modes.objective + rest)
+    effects, modes = fit_single_mode(votes, mixture.concentration, threshold - rest)
+    return SinglePopulation(allocation, loading, effects, modes, modes.objective + rest)
 
 
 def personal_votes(
@@ -616,15 +615,11 @@ def item_effect_share(single: SinglePopulation) -> float:
     S the spread along the common directions and the sign minus where the item won one of them
     alone. The sum over all such votes gives s².
     """
-    answers, votes, terms = (
-        single.allocation.mixture.answers,
-        single.votes,
-        single.allocation.components[0].terms,
-    )
-    counts, n_items = answers.counts, len(single.allocation.mixture.items)
-    at, times = counts.indices, votes.count
+    mixture, terms = single.allocation.mixture, single.allocation.components[0].terms
+    answers, votes, n_items = mixture.answers, single.effects.votes, len(mixture.items)
+    at, times = answers.counts.indices, votes.count
     h, k = times * terms.pairs.d1[at], times * terms.precision[at]
-    user = np.repeat(np.arange(answers.n_users) * n_items, np.diff(counts.indptr))
+    user = answers.user * n_items
     cells, place = np.unique(
         np.concatenate([user + answers.winner[at], user + answers.loser[at]]), return_inverse=True
     )
@@ -659,10 +654,9 @@ def with_item_effects(
     With a share ρ of items, e has the variance ρ / (1 − 2ρ) of the noise, and g is as much wider.
     """
     share = item_effect_share(single)
-    answers = single.allocation.mixture.answers
-    at = answers.counts.indices
-    own = rng.standard_normal((answers.n_users, len(single.allocation.mixture.items)))
-    user = np.repeat(np.arange(answers.n_users), np.diff(answers.counts.indptr))
+    mixture, answers = single.allocation.mixture, single.allocation.mixture.answers
+    user, at = answers.user, answers.counts.indices
+    own = rng.standard_normal((answers.n_users, len(mixture.items)))
     apart = own[user, answers.winner[at]] - own[user, answers.loser[at]]
     noise = noise_of(single.allocation.model.hyper.likelihood)
     moved: FloatArray = (g + np.sqrt(share * noise) * apart) / np.sqrt(1.0 - 2.0 * share)

@@ -7,7 +7,7 @@ solution give the posterior.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from penchant.communities.component import (
     learn,
     learn_concentration,
     single_component,
+    sweep,
 )
 from penchant.communities.data import Answers, log_likelihoods, responsibilities, sample_users
 from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
@@ -163,11 +164,8 @@ def find_communities(
     *,
     n_communities: int | None = None,
     learn_parameters: bool = True,
-    start: FloatArray | None = None,
 ) -> SearchResult:
     """Find the communities of a mixture, and their number unless n_communities is given.
-
-    start: (U, K) memberships to begin with; by default all users are in one community.
 
     >>> from penchant.data import Comparisons
     >>> from penchant.kernels import Independent, Inputs
@@ -187,7 +185,7 @@ def find_communities(
             f"who answered anything, {len(active)}; leave it out to have it found"
         )
     search = _Search(mixture.of_voters(), n_communities, learn_parameters)
-    allocation = search.run(None if start is None else start[active])
+    allocation = search.run()
     order = np.argsort(-allocation.sizes, kind="stable")
     allocation = allocation.within([int(c) for c in order])
     membership = with_silent_users(allocation.responsibilities, mixture.answers)
@@ -218,15 +216,11 @@ class _Search:
         self.scale = max(1.0, mixture.answers.n_users / (MANY_USERS / 2))
         self.trace: list[Step] = []
 
-    def run(self, start: FloatArray | None) -> VariationalState:
+    def run(self) -> VariationalState:
         """Move until nothing gains anything worthwhile."""
-        if start is None and self.mixture.answers.n_users > MANY_USERS:
+        if self.mixture.answers.n_users > MANY_USERS:
             return self._with_everybody(self._among_some())
-        theta = self.mixture.hyper.theta
-        if start is None:
-            allocation = single_component(self.mixture, theta)
-        else:
-            allocation = allocate(self.mixture.model(theta), start)
+        allocation = single_component(self.mixture, self.mixture.hyper.theta)
         allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
         is_learned = False
         while True:
@@ -250,7 +244,7 @@ class _Search:
         search = _Search(
             replace(self.mixture, answers=answers.take(some)), self.target, self.learns
         )
-        few = search.run(None)
+        few = search.run()
         self.trace, self.bends = search.trace, search.bends
         self.trace[0] = self.trace[0]._replace(name=f"start among {len(some):,} users")
         return few
@@ -322,8 +316,8 @@ class _Search:
         max_sweeps: int = CONVERGE_SWEEPS,
         tolerance: float = CONVERGE_TOLERANCE,
     ) -> VariationalState:
-        keep_all = self.target is not None
-        settled = converge(allocation, max_sweeps, tolerance * self.scale, keep_all)
+        choose = partial(sweep, keep_all=self.target is not None)
+        settled = converge(allocation, choose, max_sweeps, tolerance * self.scale)
         return self._noted("sweep", settled)
 
     def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:

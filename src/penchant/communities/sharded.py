@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import entr, psi
+from scipy.special import entr
 
 from penchant.communities.component import (
     SMALLEST,
     ComponentModel,
     ComponentPosterior,
-    membership_value,
-    mixture_objective,
+    MixtureState,
+    converge,
 )
 from penchant.communities.data import Answers, log_likelihoods, responsibilities, soft_counts
 from penchant.communities.search import CONVERGE_SWEEPS, CONVERGE_TOLERANCE, log_predictive
@@ -109,13 +109,15 @@ def choose_communities(
     return state, Members(counts, r.sum(axis=0), float(entr(r).sum()))
 
 
-class ConvergedMixture(NamedTuple):
-    """The state that sweeps ended in; tables: that memberships follow from."""
+@dataclass(frozen=True, eq=False)
+class PooledState(MixtureState):
+    """A mixture of users in parts, who choose by the tables.
 
-    members: Members
-    tables: ComponentTables
-    objective: float
-    n_sweeps: int
+    counts: (K, m) answers of each community's members; given: the tables they chose by.
+    """
+
+    counts: FloatArray
+    given: ComponentTables
 
 
 def converge_parts(
@@ -123,24 +125,19 @@ def converge_parts(
     tables: ComponentTables,
     n_users: int,
     ask: Callable[[ComponentTables], Members],
-) -> ConvergedMixture:
-    """Sweep until the objective gains less than the tolerance; never to a lower one.
+) -> PooledState:
+    """The state that sweeps from some tables end in.
 
     model: over the distinct answers of all; ask: gives tables to all parts and adds up the sums.
     """
-    starts: list[ComponentPosterior | None] = [None] * len(tables.log_weights)
-    best = ConvergedMixture(Members(np.zeros((0, 0)), np.zeros(0), 0.0), tables, -np.inf, 0)
-    for sweep in range(CONVERGE_SWEEPS):
-        members = ask(tables)
-        fitted = [model.refit(*each) for each in zip(members.counts, starts, strict=True)]
-        value = membership_value(members.sizes, members.entropy)
-        objective = mixture_objective(model, fitted, n_users, value)
-        gain = objective - best.objective
-        if gain > 0.0:
-            best = ConvergedMixture(members, tables, objective, sweep + 1)
-        if gain < CONVERGE_TOLERANCE or len(fitted) == 1:
-            break
-        table = np.column_stack([model.slope(each) for each in fitted])
-        tables = ComponentTables(table, psi(np.maximum(members.sizes, SMALLEST)))
-        starts = list(fitted)
-    return best
+
+    def choose(given: ComponentTables, starts: Sequence[ComponentPosterior | None]) -> PooledState:
+        counts, sizes, entropy = ask(given)
+        components = tuple(map(model.refit, counts, starts))
+        return PooledState(model, components, sizes, entropy, n_users, counts, given)
+
+    def sweep(state: PooledState) -> PooledState:
+        return choose(ComponentTables(state.tables, state.log_sizes), state.components)
+
+    first = choose(tables, [None] * len(tables.log_weights))
+    return converge(first, sweep, CONVERGE_SWEEPS - 1, CONVERGE_TOLERANCE)

@@ -358,7 +358,7 @@ def _without(allocation: VariationalState, c: int) -> VariationalState | None:
         return None
     starts = [allocation.components[other] for other in others]
     spread = allocate(allocation.model, responsibilities(log_weights[:, others]), starts)
-    spread = converge(spread, DELETE_SWEEPS, LEAST_GAIN)
+    spread = converge(spread, sweep, DELETE_SWEEPS, LEAST_GAIN)
     return spread if spread.objective > allocation.objective + LEAST_GAIN else None
 
 

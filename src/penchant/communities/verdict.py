@@ -32,7 +32,7 @@ from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Outcomes
 from penchant.metrics import adjusted_rand
 from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 CLEAR_AGREEMENT, MARGIN = 0.005, 0.25
 """The halves' adjusted Rand index must exceed that of the simulated crowd by so much, and by a
@@ -112,8 +112,9 @@ def _worded(found: Support) -> Support:
 
 def redraw(single: SinglePopulation, rng: np.random.Generator) -> Answers:
     """Answers to the same questions by as many people, without communities."""
-    own = rng.multivariate_normal(single.modes.means[0], single.modes.spread, single.votes.n_users)
-    g = with_item_effects(single, single.votes.differences(own), rng)
+    votes, modes = single.effects.votes, single.modes
+    own = rng.multivariate_normal(modes.means[0], modes.spread, votes.n_users)
+    g = with_item_effects(single, votes.differences(own), rng)
     return redrawn(single.allocation.mixture, g, rng)
 
 
@@ -123,17 +124,17 @@ def would_show_two(single: SinglePopulation, rng: np.random.Generator) -> bool:
     They differ by as much as users deviate along their widest direction or, where users hardly
     deviate, are two draws from the prior.
     """
-    model, n_users = single.allocation.model, single.votes.n_users
+    model, votes = single.allocation.model, single.effects.votes
     if single.personal > CLEAR_EVIDENCE:
         values, vectors = np.linalg.eigh(single.modes.spread)
-        side = np.where(np.arange(n_users) % 2, 1.0, -1.0)
+        side = np.where(np.arange(votes.n_users) % 2, 1.0, -1.0)
         own = single.modes.means[0] + side[:, None] * np.sqrt(values[-1]) * vectors[:, -1]
-        g = single.votes.differences(own)
+        g = votes.differences(own)
     else:
         z = rng.standard_normal((model.prior.rank, 2))
         tastes = model.prior.design.forward(model.prior.points(z))
-        counts = model.mixture.answers.counts
-        g = tastes[counts.indices, np.repeat(np.arange(n_users) % 2, np.diff(counts.indptr))]
+        answers = model.mixture.answers
+        g = tastes[answers.counts.indices, answers.user % 2]
     simulated = replace(model.mixture, answers=redrawn(model.mixture, g, rng))
     return find_communities(simulated).n_communities > 1
 
@@ -156,46 +157,41 @@ def agreement_of_halves(
 
 def halve_votes(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
     """Every user's votes dealt out at random into two halves."""
-    user, answer = _votes(answers)
-    order = np.lexsort((rng.random(len(user)), user))
+    at = _votes(answers)
+    user, answer = answers.user[at], answers.counts.indices[at]
+    answer = answer[np.lexsort((rng.random(len(user)), user))]
     rank = np.arange(len(user)) - np.searchsorted(user, user)
-    return [
-        sparse.csr_array(
-            (np.ones(len(rows), np.float32), (user[rows], answer[order][rows])),
-            shape=answers.counts.shape,
-        )
-        for rows in (np.flatnonzero(rank % 2 == side) for side in (0, 1))
-    ]
+    entries = np.ones(len(user), np.float32), (user, answer)
+    votes = sparse.coo_array(entries, shape=answers.counts.shape)
+    return _parts(votes, rank % 2 == 0, rank % 2 == 1)
 
 
 def halve_items(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
     """Every user's items dealt out at random to two sides; votes across are in neither half."""
-    counts = answers.counts
-    user = np.repeat(np.arange(answers.n_users), np.diff(counts.indptr))
+    votes = answers.counts.tocoo()
     side = rng.random((answers.n_users, 1 + max(answers.winner.max(), answers.loser.max()))) < 0.5
-    of_winner, of_loser = (side[user, ends[counts.indices]] for ends in answers.keys)
+    of_winner, of_loser = (side[votes.row, ends[votes.col]] for ends in answers.keys)
+    return _parts(votes, of_winner & of_loser, ~(of_winner | of_loser))
+
+
+def _parts(votes: sparse.coo_array, *parts: BoolArray) -> list[sparse.csr_array]:
     return [
-        sparse.csr_array(
-            (counts.data[rows], (user[rows], counts.indices[rows])), shape=counts.shape
-        )
-        for rows in (of_winner & of_loser, ~(of_winner | of_loser))
+        sparse.csr_array((votes.data[p], (votes.row[p], votes.col[p])), shape=votes.shape)
+        for p in parts
     ]
 
 
-def _votes(answers: Answers) -> tuple[IntArray, IntArray]:
-    """User and answer of every single vote, sorted by user."""
-    counts = answers.counts
-    times = np.rint(counts.data).astype(np.intp)
-    user = np.repeat(np.arange(answers.n_users), np.diff(counts.indptr))
-    return np.repeat(user, times), np.repeat(counts.indices.astype(np.intp), times)
+def _votes(answers: Answers) -> IntArray:
+    """The stored count that every single vote is part of, sorted by user."""
+    times = np.rint(answers.counts.data).astype(np.intp)
+    return np.repeat(np.arange(len(times)), times)
 
 
 def redrawn(mixture: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answers:
     """New answers to everybody's questions, where the differences are g, one a stored count."""
     answers, likelihood = mixture.answers, mixture.hyper.likelihood
-    counts = answers.counts
-    user, answer = _votes(answers)
-    g = np.repeat(g, np.rint(counts.data).astype(np.intp))
+    at = _votes(answers)
+    user, answer, g = answers.user[at], answers.counts.indices[at], g[at]
     winner, loser = answers.winner[answer], answers.loser[answer]
     if isinstance(likelihood, Gaussian):
         margin = g + np.sqrt(likelihood.noise) * rng.standard_normal(len(g))

@@ -150,7 +150,7 @@ def _distinct_integers(values: np.ndarray[Any, Any]) -> tuple[list[int], IntArra
         return distinct.tolist(), where
     # Where the range is narrow a table of marks replaces the sort.
     wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
-    offset = (wide - wide.min()).astype(np.intp)
+    offset = (wide - wide.dtype.type(low)).astype(np.intp, copy=False)
     present = np.zeros(high - low + 1, dtype=bool)
     present[offset] = True
     position = np.cumsum(present) - 1

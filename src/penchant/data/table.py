@@ -1,7 +1,7 @@
 """Distinct rows with counts: how equal comparisons are found and become one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,22 @@ _KEY_BITS = 62  # bits of a row's key: it stays positive in a 64-bit integer
 _WIDEST = 2.0**31  # whole numbers of a wider range are numbered by their distinct values
 _EXACT = 2.0**53  # floating point adds whole numbers exactly below it
 _BINS_PER_ROW = 4  # keys are counted in bins while these are few, else they are sorted
+
+
+def make_read_only(record: Any, columns: Iterable[str]) -> None:
+    """Replace the arrays in some fields of a frozen dataclass by read-only views."""
+    for column in columns:
+        values = getattr(record, column)
+        if values is not None:
+            view = values.view()
+            view.flags.writeable = False
+            object.__setattr__(record, column, view)
+
+
+def same_fields(one: Any, two: Any) -> bool:
+    """Whether all fields that take part in comparison are equal, arrays entry by entry."""
+    names = [field.name for field in fields(one) if field.compare]
+    return all(np.array_equal(getattr(one, name), getattr(two, name)) for name in names)
 
 
 class _Digit(NamedTuple):
@@ -29,13 +45,15 @@ class _Digit(NamedTuple):
 
 def _digit(column: NDArray[Any]) -> _Digit:
     if column.dtype == bool:
-        return _Digit(column.view(np.uint8), np.array([False, True]), 1)
-    if column.dtype.kind == "i" or (column == np.rint(column)).all():
-        kind: Any = np.intp if column.dtype.kind == "i" else np.float64
+        return _Digit(column.view(np.uint8), np.array([False, True]), int(column.any()))
+    is_integer = column.dtype.kind == "i"
+    if is_integer or (column == np.rint(column)).all():
+        kind: Any = np.intp if is_integer else np.float64
         low, high = min(column.min().item(), 0), column.max().item()
         if high - low < _WIDEST:
-            code = column if kind is np.intp and not low else np.subtract(column, low, dtype=kind)
-            return _Digit(code.astype(np.intp, copy=False), kind(low), int(high - low).bit_length())
+            code = np.subtract(column, low, dtype=kind) if low else column
+            code = code if is_integer else code.astype(np.intp)
+            return _Digit(code, kind(low), int(high - low).bit_length())
     values, code = np.unique(column, return_inverse=True)
     return _Digit(code, values, (len(values) - 1).bit_length())
 
@@ -57,8 +75,10 @@ class _RowKeys:
     @classmethod
     def of(cls, columns: Sequence[NDArray[Any]]) -> "_RowKeys":
         digits = tuple(map(_digit, columns))
-        key, bits, packed = np.zeros(len(columns[0]), dtype=np.intp), 0, {}
-        for place, digit in enumerate(digits):
+        key, bits, packed = digits[0].code.astype(np.intp), digits[0].bits, {}
+        for place, digit in enumerate(digits[1:], start=1):
+            if not digit.bits:
+                continue
             if bits + digit.bits > _KEY_BITS:
                 packed[place], key = np.unique(key, return_inverse=True)
                 bits = len(packed[place]).bit_length()
@@ -70,16 +90,18 @@ class _RowKeys:
     def columns(self, key: IntArray) -> list[NDArray[Any]]:
         """Return the columns of the rows that have these keys."""
         found: list[NDArray[Any]] = []
-        key = key.copy()
+        shift = 0
         for place in range(len(self.digits) - 1, -1, -1):
             _, decode, bits = self.digits[place]
-            code = key & ((1 << bits) - 1)
+            code = key >> shift
+            code &= (1 << bits) - 1
             if isinstance(decode, np.ndarray):
                 found.append(decode[code])
             else:
                 found.append(code + decode if decode or decode.dtype.kind == "f" else code)
-            key >>= bits
-            key = self.packed[place][key] if place in self.packed else key
+            shift += bits
+            if place in self.packed:
+                key, shift = self.packed[place][key >> shift], 0
         return found[::-1]
 
     def add_up(self, count: IntArray) -> tuple[IntArray, IntArray]:
@@ -93,9 +115,11 @@ class _RowKeys:
         order = None if once else np.argsort(key)
         key = np.sort(key) if order is None else key[order]
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-        if order is None:
-            return key[starts], np.diff(starts, append=len(key))
-        return key[starts], np.add.reduceat(count[order], starts)
+        if order is not None:
+            return key[starts], np.add.reduceat(count[order], starts)
+        total = np.append(starts[1:], len(key))
+        total -= starts
+        return key[starts], total
 
 
 _IN_WORDS = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}

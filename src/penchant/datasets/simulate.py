@@ -118,8 +118,7 @@ def _random_pairs(
 
 
 def _first_wins(difference: FloatArray, noise: float, rng: np.random.Generator) -> BoolArray:
-    wins: BoolArray = rng.random(len(difference)) < ndtr(difference / np.sqrt(noise))
-    return wins
+    return rng.random(len(difference)) < ndtr(difference / np.sqrt(noise))
 
 
 def _smooth_utilities(features: FloatArray, n_tastes: int, rng: np.random.Generator) -> FloatArray:

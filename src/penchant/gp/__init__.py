@@ -5,12 +5,10 @@ from penchant.gp.choices import edges_of_stages as edges_of_stages
 from penchant.gp.choices import feasible as feasible
 from penchant.gp.dynamic.prior import TimeGrid as TimeGrid
 from penchant.gp.dynamic.prior import check_time as check_time
-from penchant.gp.dynamic.prior import effect_names as effect_names
 from penchant.gp.dynamic.prior import timed_rows as timed_rows
 from penchant.gp.dynamic.problem import PathHyper as PathHyper
 from penchant.gp.dynamic.problem import PathPosterior as PathPosterior
 from penchant.gp.dynamic.problem import PathProblem as PathProblem
-from penchant.gp.dynamic.problem import TimedPosterior as TimedPosterior
 from penchant.gp.items.cluster_robust import UNNAMED as UNNAMED
 from penchant.gp.items.cluster_robust import People as People
 from penchant.gp.items.cluster_robust import edges_of as edges_of
@@ -52,10 +50,8 @@ from penchant.gp.rows import Differences as Differences
 from penchant.gp.rows import Operator as Operator
 from penchant.gp.rows import Rows as Rows
 from penchant.gp.rows import as_shown as as_shown
-from penchant.gp.rows import columns as columns
 from penchant.gp.rows import has_covariates as has_covariates
 from penchant.gp.rows import match as match
-from penchant.gp.rows import place_among as place_among
 from penchant.gp.rows import z_of as z_of
 from penchant.gp.rules import RULES as RULES
 from penchant.gp.rules import Proposal as Proposal

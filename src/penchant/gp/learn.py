@@ -14,7 +14,7 @@ import numpy as np
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
 from penchant.gp.loop import Callback, Hyper, Problem, Report, Solution, State, gradient, solve
-from penchant.gp.rows import columns, place_among, sites_at
+from penchant.gp.rows import match, sites_at
 from penchant.gp.rules import RULES, Sites, propose
 from penchant.numerics.optimize import VALUE_TOLERANCE, Move, minimize_in_box
 from penchant.numerics.types import FloatArray
@@ -246,11 +246,11 @@ class FitState(Generic[P]):
         """The sites of known comparisons; for new ones the rule's proposals at their marginals."""
         if self.sites is None:
             return None
-        before, now = columns(self.problem.edges), columns(problem.edges)
-        if len(before) != len(now):  # the first answers with an order or covariates
+        before, rows = self.problem.edges, problem.edges
+        if len(before.keys) != len(rows.keys):  # the first answers with an order or covariates
             return None
-        place = place_among(before, now)
-        sites, rows = sites_at(self.sites, place), problem.edges
+        place = match(before, rows)
+        sites = sites_at(self.sites, place)
         cliques, rule = rows.outcomes.cliques, RULES[problem.settings.rule]
         n = len(rows) - (0 if cliques is None else cliques.n_edges)
         new, marginals = problem.predict(self.posterior, np.flatnonzero(place[:n] < 0))

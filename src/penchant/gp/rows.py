@@ -283,7 +283,7 @@ class Keyed(Protocol):
         """(m,) columns that identify rows, beside their outcomes."""
 
 
-def columns(rows: Keyed) -> FloatArray:
+def _identity(rows: Keyed) -> FloatArray:
     """(k, m) numbers that identify rows, ties and margins included.
 
     A flag separates an edge of choices from a pair of the same items.
@@ -300,23 +300,21 @@ def columns(rows: Keyed) -> FloatArray:
 
 
 def match(known: Keyed, sought: Keyed) -> IntArray:
-    """(k,) the position of each sought row among the known ones, −1 where it is not there."""
-    return place_among(columns(known), columns(sought))
+    """(k,) the position of each sought row among the known ones, −1 where it is not there.
 
-
-def place_among(known: FloatArray, sought: FloatArray) -> IntArray:
-    """The position of each sought column among the known ones, −1 where it is not there.
-
-    >>> place_among(np.array([[3, 1], [0, 2]]), np.array([[1, 3, 3], [2, 0, 2]])).tolist()
-    [1, 0, -1]
+    >>> three, ones = np.array([0, 1, 2]), np.ones(3)
+    >>> known = Rows(three, three[[1, 2, 0]], ones, Outcomes())
+    >>> match(known, Rows(three[::-1], three[[0, 0, 1]], ones, Outcomes())).tolist()
+    [2, -1, 0]
     """
-    together = np.concatenate([known, sought], axis=1)
+    columns = _identity(known)
+    together = np.concatenate([columns, _identity(sought)], axis=1)
     order = np.lexsort(together)
     ranked = together[:, order]
     code = np.empty(len(order), dtype=np.intp)
     code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
     place = np.full(len(order), -1, dtype=np.intp)
-    n_known = known.shape[1]
+    n_known = columns.shape[1]
     place[code[:n_known]] = np.arange(n_known)
     return place[code[n_known:]]
 

@@ -99,8 +99,7 @@ class FreeCovariance(Kernel):
     @cached_property
     def _centred(self) -> FloatArray:
         """P factor."""
-        centred: FloatArray = self.factor - self.factor.mean(axis=0)
-        return centred
+        return self.factor - self.factor.mean(axis=0)
 
     @cached_property
     def _entries(self) -> tuple[IntArray, IntArray]:

@@ -156,8 +156,7 @@ class Diffusion(Smoother):
             heat = self.variance * np.exp(-self.beta * values)
             return (vectors * heat) @ vectors[where].T
         start = self.variance * _unit_columns(relation.n_items, where)
-        columns: FloatArray = expm_multiply(-self.beta * relation.laplacian, start)
-        return columns
+        return expm_multiply(-self.beta * relation.laplacian, start)
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
@@ -272,8 +271,7 @@ def _resolvent(relation: Relation, shift: float, where: IntArray) -> FloatArray:
             options={"SymmetricMode": True},
         )
         if SOLVE_COST * factor.nnz * len(where) < n**3:
-            columns: FloatArray = factor.solve(_unit_columns(n, where))
-            return columns
+            return factor.solve(_unit_columns(n, where))
     elif 8 * len(where) <= n:
         values, vectors = relation.spectrum
         return multiply(vectors / (np.maximum(values, 0.0) + shift), vectors[where].T)

@@ -307,5 +307,4 @@ class Inputs:
 
 def as_dense(K: Features) -> FloatArray:
     """The matrix as a dense one."""
-    dense: FloatArray = K.toarray() if isinstance(K, sparse.sparray) else K
-    return dense
+    return K.toarray() if isinstance(K, sparse.sparray) else K

@@ -145,8 +145,7 @@ class RBF(Stationary):
 
     def _correlation(self, squared: FloatArray) -> FloatArray:
         squared *= -0.5
-        correlation: FloatArray = namespace(squared).exp(squared, out=squared)
-        return correlation
+        return namespace(squared).exp(squared, out=squared)
 
     def _log_slope(self, squared: FloatArray) -> float:
         return -0.5

@@ -99,8 +99,7 @@ class ChoiceGroup:
         # Σ_{i<j} v_ij X̃_i X̃_j of every subset
         quadratic = var @ both.T - Vr @ marks.T + 0.5 * np.einsum("gi,gi->g", Vr, rate)[:, None]
         weighted = p * quadratic
-        drift: FloatArray = 0.5 * (weighted @ marks - weighted.sum(axis=1, keepdims=True) * rate)
-        return drift
+        return 0.5 * (weighted @ marks - weighted.sum(axis=1, keepdims=True) * rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,5 +176,4 @@ def on_pairs(h: FloatArray) -> FloatArray:
     """A gradient h (G, k) over items that sums to zero, as a gradient (h_i − h_j)/k over pairs."""
     k = h.shape[1]
     i, j = np.triu_indices(k, 1)
-    along: FloatArray = (h[:, i] - h[:, j]) / k
-    return along
+    return (h[:, i] - h[:, j]) / k

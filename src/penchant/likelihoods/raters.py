@@ -242,8 +242,7 @@ class Raters(Likelihood):
             return self._known[-1:]
         n = len(self.levels)
         known: IntArray = np.where(outcomes.rater < n, outcomes.rater, n)
-        level: FloatArray = self._known[known]
-        return level
+        return self._known[known]
 
 
 def _mix(

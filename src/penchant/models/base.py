@@ -107,8 +107,7 @@ class OutcomeProbabilities(NamedTuple):
         """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""
         if ties:
             return np.column_stack(self)
-        decided: FloatArray = self.win / (self.win + self.loss)
-        return decided
+        return self.win / (self.win + self.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +135,7 @@ class Fitted:
         """(k, 2) positions of pairs: of items by name or index, or of rows of X where given."""
         if X is not None:
             return check_row_pairs(pairs, n_rows(X))
-        index: IntArray = self.learned.data.pair_index(pairs)
-        return index
+        return self.learned.data.pair_index(pairs)
 
 
 class UtilityModel(BaseEstimator, ABC):
@@ -239,8 +237,7 @@ class UtilityModel(BaseEstimator, ABC):
 
     def _data(self, fitted: Fitted) -> Comparisons:
         """The comparisons, with users where the model tells them apart."""
-        data: Comparisons = fitted.learned.data
-        return data
+        return fitted.learned.data
 
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
         """(k,) positions of users; None for people at large."""
@@ -258,14 +255,12 @@ class UtilityModel(BaseEstimator, ABC):
     @property
     def n_elsewhere_(self) -> int:
         """Scanned comparisons that the fit used, of users who are not in `comparisons_`."""
-        n: int = self._fitted().learned.n_elsewhere
-        return n
+        return self._fitted().learned.n_elsewhere
 
     @property
     def likelihood_(self) -> Likelihood:
         """The likelihood with learned parameters."""
-        likelihood: Likelihood = self._fitted().learned.hyper.likelihood
-        return likelihood
+        return self._fitted().learned.hyper.likelihood
 
     @property
     def kernel_(self) -> Any:
@@ -358,8 +353,7 @@ class UtilityModel(BaseEstimator, ABC):
     ) -> FloatArray:
         """Means less that of the items of the fit."""
         known = mean if X is None else self._means(fitted, users, None)
-        above: FloatArray = mean - known.mean(axis=-1, keepdims=True)
-        return above
+        return mean - known.mean(axis=-1, keepdims=True)
 
     def predict_proba(
         self,

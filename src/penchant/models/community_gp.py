@@ -360,8 +360,7 @@ class CommunityGP(UtilityModel):
 
     @property
     def _mixture(self) -> FittedMixture:
-        mixture: FittedMixture = self._fitted().learned
-        return mixture
+        return self._fitted().learned
 
     @property
     def membership_(self) -> FloatArray:
@@ -492,16 +491,14 @@ class CommunityGP(UtilityModel):
                 return people.parts[0]
             return Joint(people.mean, people.covariance, people.parts[0].likelihood)
         if found.personal is not None:
-            belief: Belief = found.personal.posterior.belief(user)
-            return belief
+            return found.personal.posterior.belief(user)
         (weights,) = found.shares(np.array([user]))
         return Joint.mixture(found.posteriors, weights / weights.sum())
 
     def _spread(self, fitted: Fitted) -> FloatArray:
         found: FittedMixture = fitted.learned
         own = found.personal
-        spread: FloatArray = found.population().spread if own is None else own.posterior.spread()
-        return spread
+        return found.population().spread if own is None else own.posterior.spread()
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         found: FittedMixture = fitted.learned

@@ -226,8 +226,7 @@ class Scaling:
     def apply(self, X: Features) -> Features:
         """Standardised features."""
         if not isinstance(X, sparse.sparray):
-            scaled: FloatArray = (X - self.center) / self.scale
-            return scaled
+            return (X - self.center) / self.scale
         if self.center.any():  # the fit saw dense features, so the same rows must be dense here
             return self.apply(X.toarray())
         return sparse.csr_array(X @ sparse.diags_array(1.0 / self.scale))

@@ -150,5 +150,4 @@ class CentredRows(NamedTuple):
 
 
 def _ratio(product: FloatArray, scale: FloatArray) -> FloatArray:
-    ratio: FloatArray = np.divide(product, scale, out=np.zeros_like(scale), where=scale > 0.0)
-    return ratio
+    return np.divide(product, scale, out=np.zeros_like(scale), where=scale > 0.0)

@@ -368,8 +368,7 @@ class MultiUserGP(UtilityModel):
     @property
     def posterior_(self) -> UserPosteriors:
         """The posterior over all users' utilities."""
-        posterior: UserPosteriors = self._fitted().learned.posterior
-        return posterior
+        return self._fitted().learned.posterior
 
     @property
     def log_evidence_(self) -> float:
@@ -379,8 +378,7 @@ class MultiUserGP(UtilityModel):
     @property
     def user_kernel_(self) -> Kernel:
         """The user kernel, with learned parameters."""
-        kernel: Kernel = self._fitted().learned.hyper.user_kernel
-        return kernel
+        return self._fitted().learned.hyper.user_kernel
 
     @property
     def sharing_(self) -> float:

@@ -26,11 +26,9 @@ from penchant.gp import (
     RaterAnswers,
     Rows,
     Settings,
-    TimedPosterior,
     TimeGrid,
     check_time,
     edges_of,
-    effect_names,
     expectation_maximize,
     learn_raters,
     leave_one_out,
@@ -314,8 +312,7 @@ class PreferenceGP(UtilityModel):
     @property
     def posterior_(self) -> Posterior:
         """The posterior over the items' utilities."""
-        posterior: Posterior = self._fitted().learned.posterior
-        return posterior
+        return self._fitted().learned.posterior
 
     @property
     def log_evidence_(self) -> float:
@@ -434,7 +431,7 @@ class PreferenceGP(UtilityModel):
         if not days.ndim:
             (then,) = learned.posterior.when(days[None])
         elif several:
-            then = learned.posterior.each(days)
+            then = replace(learned.posterior, days=days)
         else:
             raise DataError(f"at holds {len(days)} times: it must be one; see paths for several")
         return self._copy_with(replace(learned, posterior=then))
@@ -450,8 +447,7 @@ class PreferenceGP(UtilityModel):
         return posterior.at(None if X is None else fitted.columns.new_items(X))
 
     def _belief(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior
+        return fitted.learned.posterior
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
         posterior = self._at(fitted, X)
@@ -472,7 +468,7 @@ class PreferenceGP(UtilityModel):
     ) -> OutcomeProbabilities:
         if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
             fitted = self._as_of(time, several=True)._fitted()
-        if isinstance(known := fitted.learned.posterior, TimedPosterior):
+        if isinstance(known := fitted.learned.posterior, PathPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
         difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
@@ -480,9 +476,6 @@ class PreferenceGP(UtilityModel):
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: Posterior = fitted.learned.posterior
-        if isinstance(posterior, PathPosterior):
-            names = effect_names(fitted.learned.data)
-            return Estimates(names, *posterior.shown_effects) if names else None
         if posterior.effects is None:
             return None
         return Estimates.of(posterior.effects, posterior.lower)

@@ -105,8 +105,7 @@ class KernelRanker(BaseEstimator, ABC):
         check_is_fitted(self, "kernel_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         if self.coef_ is not None:
-            linear: FloatArray = X @ self.coef_ + self.intercept_
-            return linear
+            return X @ self.coef_ + self.intercept_
         check_dense(X)
         scores = [
             self.kernel_(X[rows], self.landmarks_) @ self.dual_coef_

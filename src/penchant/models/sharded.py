@@ -111,20 +111,21 @@ def learn_shards(
     task += arrow.item_factor.tobytes()
     with open_engine(engine, parts, address, task) as opened:
         sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
-        swept = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look).run(watch)
+        sweeps = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look)
+        report = sweeps.run(watch)
         opened.look(_save_sites, folder)
     shards = UserShards(data.files, folder, data.groups)
     sites = _joined([shards.sites(number) for number in data.first_buckets(LEARNING_VOTES)])
     same = ("rank", "residual", "space", "optimizer", "n_evaluations")
     before = solution.inference.report
-    report = replace(swept.report, **{name: getattr(before, name) for name in same})
+    report = replace(report, **{name: getattr(before, name) for name in same})
     posterior = replace(
         problem.posterior(solution),
-        shared_mean=swept.mean,
-        shared_lower=swept.shared.lower,
+        shared_mean=sweeps.mean,
+        shared_lower=sweeps.shared.lower,
         sites=UserSites.of(problem.edges, sites),
     )
-    known = (some, problem, hyper, posterior, sites, swept.log_evidence, report)
+    known = (some, problem, hyper, posterior, sites, sweeps.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
     return FitState(*known, n_elsewhere=n_elsewhere), shards
 
@@ -299,11 +300,11 @@ def learn_communities(
             return members
 
         settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)
-    order = np.argsort(-settled.members.sizes, kind="stable")
-    tables = ComponentTables(settled.tables.table[:, order], settled.tables.log_weights[order])
+    order = np.argsort(-settled.sizes, kind="stable")
+    tables = ComponentTables(settled.given.table[:, order], settled.given.log_weights[order])
     mixture = replace(fitter.mixture, answers=answers).precise()
     posteriors = tuple(
-        fit_community(mixture, settled.members.counts[c], hyper.theta).posterior for c in order
+        fit_community(mixture, settled.counts[c], hyper.theta).posterior for c in order
     )
     step = Step("all users, without personal taste", len(order), settled.objective)
     found = FittedMixture(
@@ -316,7 +317,7 @@ def learn_communities(
         report=SearchReport.of((*result.trace, step)),
         max_rank=fitter.mixture.max_rank,
         n_elsewhere=data.n_comparisons - fitter.data.n_comparisons,
-        all_sizes=settled.members.sizes[order],
+        all_sizes=settled.sizes[order],
     )
     return found, CommunityShards(parts, tables)
 

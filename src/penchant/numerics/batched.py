@@ -34,14 +34,12 @@ FEW = 64
 
 def multiply_stack(A: FloatArray, B: FloatArray) -> FloatArray:
     """A @ B for each pair of matrices; a stack of one serves all of the other."""
-    product: FloatArray = A * B if A.shape[-1] == A.shape[-2] == B.shape[-1] == 1 else A @ B
-    return product
+    return A * B if A.shape[-1] == A.shape[-2] == B.shape[-1] == 1 else A @ B
 
 
 def apply_stack(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """(k, p) products of (k, p, q) matrices and (k, q) vectors."""
-    product: FloatArray = multiply_stack(matrices, vectors[..., None])[..., 0]
-    return product
+    return multiply_stack(matrices, vectors[..., None])[..., 0]
 
 
 def cholesky_stack(A: FloatArray, what: str) -> FloatArray:
@@ -91,8 +89,7 @@ def log_det_stack(lower: FloatArray) -> float:
 def square_root_stack(K: FloatArray) -> FloatArray:
     """(k, p, p) factors F with F Fᵀ = K of positive semidefinite matrices."""
     values, vectors = np.linalg.eigh(K)
-    roots: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    return roots
+    return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
 
 
 def triangle_stack(F: FloatArray) -> FloatArray:
@@ -112,14 +109,12 @@ def add_identity(A: FloatArray) -> None:
 
 def scale_stack(A: FloatArray, factors: FloatArray) -> FloatArray:
     """Each matrix times its own of the (k,) factors; one of either serves all of the other."""
-    scaled: FloatArray = like(factors, A)[:, None, None] * A
-    return scaled
+    return like(factors, A)[:, None, None] * A
 
 
 def join_stacks(first: FloatArray, *others: FloatArray) -> FloatArray:
     """One after the other."""
-    joined: FloatArray = namespace(first).concatenate([first, *others]) if others else first
-    return joined
+    return namespace(first).concatenate([first, *others]) if others else first
 
 
 def inner_stack(A: FloatArray, B: FloatArray) -> FloatArray:
@@ -147,8 +142,7 @@ def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
 
 def trace_blocks(blocks: FloatArray) -> FloatArray:
     """(n, n): the sum of the diagonal blocks of (a, a, n, n)."""
-    trace: FloatArray = blocks.diagonal(0, 0, 1).sum(-1)
-    return trace
+    return blocks.diagonal(0, 0, 1).sum(-1)
 
 
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
@@ -192,20 +186,17 @@ class StackPlaces:
     @property
     def winner_at(self) -> IntArray:
         """(e,) where the winner of each comparison lies in a flattened (k, p) array."""
-        at: IntArray = self.row * self.items.shape[1] + self.winner
-        return at
+        return self.row * self.items.shape[1] + self.winner
 
     @property
     def loser_at(self) -> IntArray:
         """(e,) where the loser of each comparison lies in a flattened (k, p) array."""
-        at: IntArray = self.row * self.items.shape[1] + self.loser
-        return at
+        return self.row * self.items.shape[1] + self.loser
 
     @property
     def pair_at(self) -> IntArray:
         """(e,) where the pair (winner, loser) lies in a flattened (k, p, p) array."""
-        at: IntArray = self.winner_at * self.items.shape[1] + self.loser
-        return at
+        return self.winner_at * self.items.shape[1] + self.loser
 
 
 class EdgeMoments(NamedTuple):
@@ -254,8 +245,7 @@ def forward_stack(utility: FloatArray, places: StackPlaces) -> FloatArray:
     """(e,) differences of (k, p) utilities, in the order of `edges`."""
     flat = utility.reshape(-1)
     winner, loser = (_index(places, name, flat) for name in ("winner_at", "loser_at"))
-    difference: FloatArray = flat[winner] - flat[loser]
-    return difference
+    return flat[winner] - flat[loser]
 
 
 def edge_moments(
@@ -291,8 +281,7 @@ def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> Fl
     k, p = x.shape
     wide = sparse.csr_array((x.ravel(), places.items.ravel(), np.arange(0, k * p + 1, p)))
     wide.resize(k, places.n_items)
-    summed: FloatArray = (wide.T @ weights).T
-    return summed
+    return (wide.T @ weights).T
 
 
 def pick_items(vectors: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
@@ -300,8 +289,7 @@ def pick_items(vectors: FloatArray, weights: FloatArray, places: StackPlaces) ->
     items, weights = _index(places, "items", vectors), like(weights, vectors)
     if places.same_items:
         return multiply(weights, vectors.T[items[0]].T)
-    picked: FloatArray = namespace(vectors).einsum("kq,qkp->kp", weights, vectors[:, items])
-    return picked
+    return namespace(vectors).einsum("kq,qkp->kp", weights, vectors[:, items])
 
 
 def meet_items(x: FloatArray, vectors: FloatArray, places: StackPlaces) -> FloatArray:

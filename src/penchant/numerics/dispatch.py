@@ -41,8 +41,7 @@ def dispatched(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if isinstance(args[0], (np.ndarray, sparse.sparray)):
             return function(*args, **kwargs)
-        result: R = getattr(torch_backend(), name)(*args, **kwargs)
-        return result
+        return getattr(torch_backend(), name)(*args, **kwargs)
 
     return call
 
@@ -56,8 +55,7 @@ def like(array: Any, A: FloatArray) -> FloatArray:
     """The array on the device of A."""
     if isinstance(A, np.ndarray):
         return np.asarray(array)
-    moved: FloatArray = torch_backend().to_device(array, A.device)
-    return moved
+    return torch_backend().to_device(array, A.device)
 
 
 # Devices
@@ -128,8 +126,7 @@ def _torch_device(name: str) -> Device:
             f"device={name!r}: torch {torch.__version__} sees {n_cards} CUDA cards; see `penchant "
             "doctor`, or leave device=None"
         )
-    made: Device = torch_backend().TorchDevice(name)
-    return made
+    return torch_backend().TorchDevice(name)
 
 
 def check_room(device: Device, n: int) -> None:

@@ -75,8 +75,7 @@ def row_squares(A: FloatArray | sparse.csr_array) -> FloatArray:
     """(n,) Σ_j A_ij²; A may be sparse."""
     if isinstance(A, sparse.sparray):
         return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
-    squares: FloatArray = np.einsum("ij,ij->i", A, A)
-    return squares
+    return np.einsum("ij,ij->i", A, A)
 
 
 def column_squares(A: FloatArray) -> FloatArray:
@@ -108,20 +107,17 @@ def trailing_block(A: FloatArray, q: int) -> FloatArray:
 
 def take_columns(A: FloatArray, columns: IntArray) -> FloatArray:
     """A[:, columns] in Fortran order."""
-    taken: FloatArray = A.T[like(columns, A)].T
-    return taken
+    return A.T[like(columns, A)].T
 
 
 def stack_rows(A: FloatArray, B: FloatArray) -> FloatArray:
     """A above B."""
-    stacked: FloatArray = namespace(A).concatenate([A, B])
-    return stacked
+    return namespace(A).concatenate([A, B])
 
 
 def prepend_columns(columns: FloatArray, A: FloatArray) -> FloatArray:
     """The columns (n, q), then those of A."""
-    joined: FloatArray = namespace(A).concatenate([like(columns, A), A], axis=1)
-    return joined
+    return namespace(A).concatenate([like(columns, A), A], axis=1)
 
 
 @dispatched
@@ -135,14 +131,12 @@ def bordered(A: FloatArray, border: FloatArray, corner: FloatArray) -> FloatArra
 
 def identity_like(A: FloatArray, n: int) -> FloatArray:
     """The (n, n) identity on the device of A."""
-    identity: FloatArray = namespace(A).eye(n, dtype=A.dtype, device=A.device)
-    return identity
+    return namespace(A).eye(n, dtype=A.dtype, device=A.device)
 
 
 def zeros_like(A: FloatArray) -> FloatArray:
     """Zeros in the shape of A, on its device."""
-    zeros: FloatArray = namespace(A).zeros_like(A)
-    return zeros
+    return namespace(A).zeros_like(A)
 
 
 # Factors, solves and products
@@ -296,8 +290,7 @@ def solve_lower(
     )
     if info:
         raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {info}")
-    solution: FloatArray = x
-    return solution
+    return x
 
 
 def inverse_of_lower(lower: FloatArray) -> FloatArray:
@@ -305,8 +298,7 @@ def inverse_of_lower(lower: FloatArray) -> FloatArray:
     inverse, info = lapack.dpotri(lower, lower=1)
     if info:
         raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {info}")
-    triangle: FloatArray = inverse
-    return triangle
+    return inverse
 
 
 @dispatched
@@ -316,8 +308,7 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
         return np.zeros((*A.shape[:1], *B.shape[1:]))
     a, trans_a = (A, 0) if A.flags.f_contiguous else (A.T, 1)
     if B.ndim == 1:
-        product: FloatArray = blas.dgemv(1.0, a, B, trans=trans_a)
-        return product
+        return blas.dgemv(1.0, a, B, trans=trans_a)
     b, trans_b = (B, 0) if B.flags.f_contiguous else (B.T, 1)
     product = blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
     return product
@@ -326,8 +317,7 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
 def multiply_sparse(S: Any, A: FloatArray) -> FloatArray:
     """S @ A for a sparse or dense S of the CPU."""
     there = S if isinstance(A, np.ndarray) else torch_backend().sparse_to_device(S, A.device)
-    product: FloatArray = there @ A
-    return product
+    return there @ A
 
 
 def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> FloatArray:
@@ -430,8 +420,7 @@ def difference_variances(cov: FloatArray, winner: IntArray, loser: IntArray) -> 
     """(m,) variances of differences, from the lower triangle of a covariance (n, n)."""
     d = np.diagonal(cov)
     high, low = np.maximum(winner, loser), np.minimum(winner, loser)
-    var: FloatArray = d[high] + d[low] - 2.0 * cov[high, low]
-    return var
+    return d[high] + d[low] - 2.0 * cov[high, low]
 
 
 # Distances between rows
@@ -456,8 +445,7 @@ def squared_distances(
     if isinstance(U, sparse.sparray) or isinstance(V, sparse.sparray):
         return _sparse_squared_distances(sparse.csr_array(U), V)
     if U.shape[1] <= NARROW:
-        distances: FloatArray = cdist(U, U if V is None else V, "sqeuclidean")
-        return distances
+        return cdist(U, U if V is None else V, "sqeuclidean")
     centre = U.mean(axis=0)
     left = U - centre
     right = left if V is None else V - centre

@@ -120,8 +120,7 @@ def cached(source: Any, device: Any, make: Callable[..., T], *details: Any) -> T
     key = (make, device, details)
     if key not in known:
         known[key] = make(source, device, *details)
-    found: T = known[key]
-    return found
+    return known[key]
 
 
 def cached_index(places: StackPlaces, name: str, device: Any) -> Tensor:

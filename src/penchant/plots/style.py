@@ -225,8 +225,7 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
     result[order] = (
         isotonic_regression(np.asarray(places, dtype=np.float64)[order] - least).x + least
     )
-    moved: list[float] = result.round(6).tolist()
-    return moved
+    return result.round(6).tolist()
 
 
 def name_points(ax: Any, places: Any, names: Iterable[object]) -> None:

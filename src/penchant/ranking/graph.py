@@ -135,8 +135,7 @@ class Groups:
         ones = np.ones(self.n_rows)
         member = sparse.csr_array((ones, (self.group, np.arange(self.n_rows))))
         means = (member @ M) / self.sizes[:, None]
-        centred: FloatArray = M - means[self.group]
-        return centred
+        return M - means[self.group]
 
     def root(self, M: FloatArray) -> FloatArray:
         """R M (n, k): the symmetric root of L is √n_q times the centring of each group."""
@@ -301,5 +300,4 @@ def disagreement(predictions: FloatArray, pairs: OrderedPairs) -> FloatArray:
 
 def wrong_order(lead: FloatArray, weight: FloatArray) -> FloatArray:
     """Weighted count (k,) of negative leads (m, k); a lead of zero counts a half."""
-    wrong: FloatArray = 0.5 * (weight @ (lead < 0) + weight @ (lead <= 0))
-    return wrong
+    return 0.5 * (weight @ (lead < 0) + weight @ (lead <= 0))

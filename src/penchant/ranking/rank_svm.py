@@ -35,8 +35,7 @@ class _Objective:
         pull = self.pairs.weight * self.slack(f)
         n = len(f)
         per_row = np.bincount(self.pairs.better, pull, n) - np.bincount(self.pairs.worse, pull, n)
-        gradient: FloatArray = w - 2.0 * self.C * (self.features.T @ per_row)
-        return gradient
+        return w - 2.0 * self.C * (self.features.T @ per_row)
 
     def hessian(self, f: FloatArray) -> LinearOperator:
         inside = self.slack(f) > 0
@@ -49,8 +48,7 @@ class _Objective:
 
         def product(v: FloatArray) -> FloatArray:
             moved = self.features @ v
-            image: FloatArray = v + self.features.T @ (degree * moved - adjacency @ moved)
-            return image
+            return v + self.features.T @ (degree * moved - adjacency @ moved)
 
         r = self.features.shape[1]
         return LinearOperator((r, r), matvec=product, dtype=np.float64)

@@ -81,8 +81,7 @@ class StudyCommands(click.Group):
                 f"penchant study needs {error.name}, which is not installed: "
                 "pip install 'penchant[study]' brings everything"
             ) from None
-        found: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
-        return found
+        return getattr(module, "import_" if cmd_name == "import" else cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

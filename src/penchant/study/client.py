@@ -68,13 +68,11 @@ class Client:
 
     def overview(self) -> dict[str, Any]:
         """Settings, counts, ranking, raters, calibration."""
-        found: dict[str, Any] = self._call("GET").json()
-        return found
+        return self._call("GET").json()
 
     def ranking(self) -> list[dict[str, Any]]:
         """The ranking of the model's last snapshot."""
-        rows: list[dict[str, Any]] = self.overview()["ranking"]
-        return rows
+        return self.overview()["ranking"]
 
     def set_state(self, state: str) -> None:
         """ "running", "paused" or "closed"."""
@@ -86,14 +84,12 @@ class Client:
 
     def items(self) -> list[dict[str, Any]]:
         """All items."""
-        rows: list[dict[str, Any]] = self._call("GET", "/items").json()
-        return rows
+        return self._call("GET", "/items").json()
 
     def add_items(self, *items: str | dict[str, Any]) -> list[str]:
         """Add items by name, or with media, body and features; their ids."""
         new = [{"name": item} if isinstance(item, str) else item for item in items]
-        ids: list[str] = self._call("POST", "/items", json=new).json()["ids"]
-        return ids
+        return self._call("POST", "/items", json=new).json()["ids"]
 
     def upload_item(self, name: str, medium: str, path: str | PathLike[str]) -> str:
         """Add an item that is an image, audio or video file; its id."""
@@ -118,8 +114,7 @@ class Client:
 
     def participants(self) -> list[dict[str, Any]]:
         """All participants, by random ids."""
-        rows: list[dict[str, Any]] = self._call("GET", "/participants").json()
-        return rows
+        return self._call("GET", "/participants").json()
 
     def erase(self, participant: str) -> int:
         """Erase a person and all their data; return how many events were removed."""
@@ -127,8 +122,7 @@ class Client:
 
     def plan(self) -> dict[str, Any]:
         """How many more answers, people and how much money until enough is known."""
-        found: dict[str, Any] = self._call("GET", "/plan").json()
-        return found
+        return self._call("GET", "/plan").json()
 
     def export(self, path: str | PathLike[str]) -> None:
         """Write the votes to a file that ends in .csv, .jsonl or .parquet."""

@@ -65,5 +65,4 @@ def strings(language: str) -> dict[str, str]:
     'Überspringen'
     """
     file = resources.files("penchant.study") / "web" / "strings" / f"{language}.json"
-    texts: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return texts
+    return json.loads(file.read_text(encoding="utf-8"))

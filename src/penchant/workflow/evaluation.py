@@ -223,8 +223,7 @@ def hold_out(model: Any, material: Material, test: Comparisons) -> HeldOut:
         # by name: a model would take the index 3 for an item that is called 3
         named = [(test.items[a], test.items[b]) for a, b in pairs.tolist()]
         who = None if users is None else [test.users[u] for u in users.tolist()]
-        prob: FloatArray = fitted.predict_proba(named, who, **shown)
-        return prob
+        return fitted.predict_proba(named, who, **shown)
 
     def decided(data: Comparisons) -> tuple[FloatArray, FloatArray]:
         """P(winner preferred) and count of each comparison that is not a tie."""
@@ -328,5 +327,4 @@ class BradleyTerry(BaseEstimator):
     def predict_proba(self, pairs: Any, users: Any = None) -> FloatArray:
         """P(first preferred to second), the same for every user."""
         first, second = self.strength_[self.comparisons_.pair_index(pairs)].T
-        prob: FloatArray = expit(first - second)
-        return prob
+        return expit(first - second)

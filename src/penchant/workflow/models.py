@@ -59,8 +59,7 @@ def estimator_called(name: str) -> type[Any]:
     """The estimator of a short name."""
     if name not in KINDS:
         raise DataError(f"there is no model called {name!r}: the names are {', '.join(KINDS)}")
-    cls: type[Any] = getattr(pc, KINDS[name])
-    return cls
+    return getattr(pc, KINDS[name])
 
 
 def tells_people_apart(name: str) -> bool:
@@ -152,8 +151,7 @@ class Scorer:
     @property
     def comparisons_(self) -> Comparisons:
         """The comparisons that were fitted, without users."""
-        data: Comparisons = self.estimator.comparisons_
-        return data
+        return self.estimator.comparisons_
 
     def predict(
         self, X: Any = None, *, users: Any = None, return_std: bool = False

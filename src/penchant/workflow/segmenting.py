@@ -38,8 +38,7 @@ class Segments:
 
     def rank(self, segment: str, level: float = 0.95) -> Ranking:
         """The ranking in one segment, its average item at zero."""
-        ranking: Ranking = self._model(segment).rank(level=level)
-        return ranking
+        return self._model(segment).rank(level=level)
 
     def difference(self, one: str, two: str, level: float = 0.95) -> list[SegmentDifference]:
         """Every item's utility in `one` minus that in `two`, the largest first.

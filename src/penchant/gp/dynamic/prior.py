@@ -10,7 +10,7 @@ coupled by a number o_t times the identity, so that with L_t the Laplacian of a 
 one n × n inverse a period. The border is eliminated by its Schur complement.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -19,7 +19,7 @@ from scipy.linalg import lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
-from penchant.gp.rows import PRIOR_SD, Covariates, Rows, z_of
+from penchant.gp.rows import PRIOR_SD, Covariates, Rows
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
@@ -56,30 +56,25 @@ class TimeGrid:
 def timed_rows(data: Comparisons, grid: TimeGrid) -> Rows:
     """Return all comparisons as rows in periods; order and covariates are further points."""
     period, tie = grid.period(check_time(data)), data.tie if data.tie.any() else None
-    count, names = data.count.astype(float), effect_names(data)
-    z = z_of(data, names) if names else np.zeros((0, len(data)))
+    count, shown = data.count.astype(float), Covariates.of(data)
+    if shown is None:
+        shown = Covariates((), np.zeros((0, len(data))), np.zeros(0))
     return Rows(
         data.winner,
         data.loser,
         count,
         Outcomes(tie, data.margin),
         period=period,
-        shown=Covariates(names, z, _effect_sd(z.T, count)),
+        shown=replace(shown, sd=_effect_sd(shown.z, count)),
     )
 
 
 def _effect_sd(z: FloatArray, count: FloatArray) -> FloatArray:
-    """(q,) prior standard deviations of the effects of z (m, q): by the root mean square of what a
+    """(q,) prior standard deviations of the effects of z (q, m): by the root mean square of what a
     covariate is where it is not zero, so that its unit does not matter."""
-    n_told = np.sum(count[:, None] * (z != 0.0), axis=0)
-    square = np.sum(count[:, None] * z**2, axis=0) / np.maximum(n_told, 1.0)
+    n_told = np.sum(count * (z != 0.0), axis=1)
+    square = np.sum(count * z**2, axis=1) / np.maximum(n_told, 1.0)
     return PRIOR_SD / np.sqrt(np.where(n_told > 0.0, square, 1.0))
-
-
-def effect_names(data: Comparisons) -> tuple[str, ...]:
-    """Names of the effects: of the side shown first, and of covariates."""
-    shown = Covariates.of(data)
-    return () if shown is None else shown.names
 
 
 def check_time(data: Comparisons) -> FloatArray:
@@ -146,7 +141,7 @@ class PathPrior:
 
     @cached_property
     def border(self) -> tuple[FloatArray, float]:
-        """Prior precision of constants and coefficients, and its log determinant."""
+        """Prior precision of constants and effects, and its log determinant."""
         n, sd = len(self.constants), self.shown.sd
         lower = cholesky(self.constants).lower
         precision = np.diag(np.append(np.ones(n), sd**-2))
@@ -231,7 +226,7 @@ class PathPrior:
 
 @dataclass(frozen=True)
 class PathState:
-    """Posterior of paths (T, n), and of constants and coefficients (n + q,) beside them.
+    """Posterior of paths (T, n), and of constants and effects (n + q,) beside them.
 
     V: (T, n, n + q) how paths answer to what stands beside them; inverse: (T, n, n) D⁻¹;
     lower: factor of the border's precision once paths are integrated out.
@@ -276,7 +271,7 @@ class PathState:
 
     @cached_property
     def border_cov(self) -> FloatArray:
-        """(n + q, n + q) covariance of constants and coefficients."""
+        """(n + q, n + q) covariance of constants and effects."""
         return gram(solve_lower(self.lower, np.eye(len(self.lower))))
 
     @cached_property
@@ -303,16 +298,21 @@ class PathState:
         return self.differences(alone - self.V @ beside, beside)
 
     def at(self, t: int) -> tuple[FloatArray, FloatArray]:
-        """Mean (n,) and covariance (n, n) of the utilities in a period."""
+        """Mean (q + n,) and covariance of the effects, and of the utilities in a period."""
         n = len(self.prior.constants)
-        half = solve_lower(self.lower, self.answer(t).T)
-        return self.paths[t] + self.beside[:n], self.blocks[t] + gram(half)
+        cov = gram(solve_lower(self.lower, self.answer(t).T))
+        q = len(cov) - n
+        cov[q:, q:] += self.blocks[t]
+        return np.append(self.beside[n:], self.paths[t] + self.beside[:n]), cov
 
     def answer(self, t: int) -> FloatArray:
-        """(n, n + q) how utilities in a period answer to constants and coefficients."""
-        n = len(self.prior.constants)
-        through: FloatArray = -self.V[t]
-        through[:, :n] += np.eye(n)
+        """(q + n, n + q) how effects, and utilities in a period, answer to constants and effects.
+
+        Effects come first, as in `EffectPosterior`.
+        """
+        n, size = len(self.prior.constants), len(self.lower)
+        through = np.roll(np.eye(size), size - n, axis=0)
+        through[size - n :] -= self.V[t]
         return through
 
     def moments(self) -> tuple[FloatArray, FloatArray]:

@@ -1,6 +1,6 @@
 """The posterior of drifting utilities at any time, and the problem that gives it."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -9,11 +9,11 @@ from penchant.errors import DataError
 from penchant.gp.dynamic.prior import PathPrior, PathState, TimeGrid
 from penchant.gp.learn import SITE_TOLERANCE
 from penchant.gp.loop import Schedule, Settings, Solution
-from penchant.gp.posterior import Basis, Normal, Posterior
-from penchant.gp.rows import Rows
+from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
+from penchant.gp.rows import Covariates, Rows
 from penchant.gp.rules import Sites
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.likelihoods import Likelihood
+from penchant.likelihoods import Likelihood, Outcomes
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
@@ -24,8 +24,8 @@ class PathPosterior(Posterior):
     """Utilities as of one period; `when` gives them as of any other.
 
     constants: the kernel of what does not drift; variance, timescale: of what does. meetings,
-    sites: the comparisons, from which any period follows exactly. effect_mean, effect_var: (q,) of
-    the coefficients of their covariates. period: its number, None for that of the last comparison.
+    sites: the comparisons, from which any period follows exactly. period: its number, None for that
+    of the last comparison. days: (k,) of each of k differences, None where all are of one period.
     """
 
     constants: Kernel = Independent()  # noqa: RUF009  # frozen
@@ -34,35 +34,8 @@ class PathPosterior(Posterior):
     calendar: TimeGrid = TimeGrid(0.0, 1.0)  # noqa: RUF009  # frozen
     meetings: Any = None
     sites: Any = None
-    effect_mean: Any = None
-    effect_var: Any = None
-    period: int | None = field(default=None, init=False)
-
-    @classmethod
-    def of(cls, problem: "PathProblem", solution: "PathSolution") -> "PathPosterior":
-        """As of the last period with a comparison."""
-        hyper, _, inference = solution
-        state, n = inference.state, len(problem.universe)
-        mean, cov = state.at(len(state.prior.days) - 1)
-        return cls(
-            **_as_weights(mean, cov),
-            likelihood=hyper.likelihood,
-            universe=problem.universe,
-            target=problem.universe,
-            constants=hyper.kernel,
-            variance=hyper.variance,
-            timescale=hyper.timescale,
-            calendar=problem.calendar,
-            meetings=problem.edges,
-            sites=inference.sites,
-            effect_mean=state.beside[n:].copy(),
-            effect_var=np.diagonal(state.border_cov)[n:].copy(),
-        )
-
-    @property
-    def shown_effects(self) -> Normal:
-        """(q,) effects: of the side shown first, where known, then of covariates."""
-        return Normal(self.effect_mean, self.effect_var)
+    period: int | None = None
+    days: FloatArray | None = None
 
     def at(self, target: Inputs | None) -> "PathPosterior":
         """Of some items, or of new ones: at any time their constant, and a path of which
@@ -75,7 +48,7 @@ class PathPosterior(Posterior):
         mean, cov = state.at(t)
         cross = self.constants(target, self.universe)
         through = multiply(cross, state.prior.border[0][:n, :n])
-        # of new items with the old ones' constants, and by these with their utilities then
+        # of new items with the old ones' constants, and by these with effects and utilities then
         constants = multiply(through, state.border_cov[:n, :n])
         answers = multiply(through, multiply(state.border_cov[:n], state.answer(t).T))
         own = self.constants(target) + self.variance * np.eye(len(cross))
@@ -83,11 +56,12 @@ class PathPosterior(Posterior):
         weights = _as_weights(
             np.append(mean, multiply(through, state.beside[:n])),
             np.block([[cov, answers.T], [answers, new]]),
+            self.meetings.shown,
         )
         items = Inputs(index=np.arange(n + len(cross)))
-        return replace(
-            self, **weights, universe=items, target=items.take(np.arange(n, n + len(cross)))
-        )
+        new_items = items.take(np.arange(n, n + len(cross)))
+        # new items have the same posterior at all times
+        return replace(self, **weights, universe=items, target=new_items, days=None)
 
     def relative_to(self, others: Posterior) -> Normal:
         """Of new items, which `at` puts after the old ones, less the average old item."""
@@ -96,57 +70,19 @@ class PathPosterior(Posterior):
             others = replace(self, target=self.universe.take(np.arange(n)))
         return super().relative_to(others)
 
-    def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
-        """Marginals of f[first] − f[second] + zᵀβ, each (k,), z: (q, k)."""
-        return self._shown(super().difference(first, second), z)
-
-    def _shown(self, difference: Normal, z: FloatArray | None) -> Normal:
-        """With what zᵀβ adds."""
-        if z is None or not len(z):
-            return difference
-        mean, var = difference
-        return Normal(mean + self.effect_mean @ z, var + self.effect_var @ z**2)
-
     def when(self, days: FloatArray) -> list["PathPosterior"]:
         """As of each of these days: smoothed within the data, forecast beyond them."""
         periods = self.calendar.period(np.asarray(days, dtype=float))
-        state = self._state(periods)
-        known = np.union1d(self.meetings.period, periods)
-        found = []
-        for period in periods.tolist():
-            then = replace(self, **_as_weights(*state.at(int(np.searchsorted(known, period)))))
-            object.__setattr__(then, "period", period)
-            found.append(then)
-        return found
-
-    def each(self, days: FloatArray) -> "TimedPosterior":
-        """The same, asked about k differences at k days."""
-        known = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return TimedPosterior(**known, days=days, paths=self)
-
-    def _state(self, periods: Any) -> Any:
-        problem = PathProblem(self.universe, self.meetings, self.calendar, Settings())
-        hyper = PathHyper(self.constants, self.variance, self.timescale, self.likelihood)
-        sites: Sites = self.sites
-        count = self.meetings.count
-        return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
-
-
-@dataclass(frozen=True, eq=False)
-class TimedPosterior(PathPosterior):
-    """Utilities of which every difference is asked about at a day of its own, days: (k,)."""
-
-    days: Any = None
-    paths: Any = None
-
-    def at(self, target: Inputs | None) -> PathPosterior:
-        """The same; new items have the same posterior at all times."""
-        at: PathPosterior = self if target is None else self.paths.at(target)
-        return at
+        state, shown = self._state(periods), self.meetings.shown
+        place = np.searchsorted(np.union1d(self.meetings.period, periods), periods)
+        return [
+            replace(self, **_as_weights(*state.at(t), shown), period=period, days=None)
+            for t, period in zip(place.tolist(), periods.tolist(), strict=True)
+        ]
 
     def check(self, n_pairs: int) -> None:
-        """There must be a day for each pair."""
-        if len(self.days) != n_pairs:
+        """Where differences have days of their own, there must be one for each pair."""
+        if self.days is not None and len(self.days) != n_pairs:
             raise DataError(
                 f"at has {len(self.days)} times and there are {n_pairs} pairs: give one time for "
                 "all pairs, or one for each"
@@ -154,28 +90,40 @@ class TimedPosterior(PathPosterior):
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second] + zᵀβ, each (k,) as of its own day; z: (q, k)."""
+        at = self.target.index
+        if self.days is None or at is None:
+            return super().difference(first, second, z)
         self.check(len(first))
         periods = self.calendar.period(self.days)
-        state, known = self._state(periods), np.union1d(self.meetings.period, periods)
-        mean, var = np.empty((2, len(first)))
-        for period in np.unique(periods):
-            rows = np.flatnonzero(periods == period)
-            f, cov = state.at(int(np.searchsorted(known, period)))
-            a, b = first[rows], second[rows]
-            mean[rows], var[rows] = f[a] - f[b], cov[a, a] + cov[b, b] - 2.0 * cov[a, b]
-        return self._shown(Normal(mean, np.maximum(var, 0.0)), z)
+        state, known = self._state(periods), self.meetings.shown
+        shown = replace(known, z=np.zeros((len(known.sd), len(first))) if z is None else z)
+        rows = Rows(at[first], at[second], np.ones(len(first)), Outcomes(), shown=shown)
+        place = np.searchsorted(np.union1d(self.meetings.period, periods), periods)
+        asked = replace(state, prior=replace(state.prior, rows=rows, place=place))
+        return Normal(asked.mean, asked.var)
+
+    def _state(self, periods: IntArray) -> PathState:
+        problem = PathProblem(self.universe, self.meetings, self.calendar, Settings())
+        hyper = PathHyper(self.constants, self.variance, self.timescale, self.likelihood)
+        sites: Sites = self.sites
+        count = self.meetings.count
+        return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
 
 
-def _as_weights(mean: FloatArray, cov: FloatArray) -> dict[str, Any]:
-    """N(mean, cov) over n items as weights w with f = s w, as `Posterior` has them."""
-    n = len(mean)
-    scale = float(np.mean(np.diagonal(cov)))
-    half = solve_lower(cholesky(cov / scale).lower, np.eye(n))
+def _as_weights(mean: FloatArray, cov: FloatArray, shown: Covariates) -> dict[str, Any]:
+    """N(mean, cov) over q effects and n items as `Posterior` has them: f = √s w, s a scale."""
+    q, n = len(shown.sd), len(mean) - len(shown.sd)
+    scale = float(np.mean(np.diagonal(cov)[q:]))
+    unit = np.append(shown.sd, np.full(n, np.sqrt(scale)))
+    half = solve_lower(cholesky(cov / np.outer(unit, unit)).lower, np.eye(q + n))
+    joint, weights = cholesky(gram(half)).lower, mean / unit
+    effects = EffectPosterior(shown.names, shown.sd, weights[:q], joint[:q, :q], joint[q:, :q])
     return {
         "kernel": Independent(scale),
         "basis": Basis(np.arange(n), None, np.sqrt(scale) * np.eye(n)),
-        "coefficients": mean / np.sqrt(scale),
-        "lower": cholesky(gram(half)).lower,
+        "coefficients": weights[q:],
+        "lower": joint[q:, q:],
+        "effects": effects if q else None,
     }
 
 
@@ -268,7 +216,19 @@ class PathProblem:
 
     def posterior(self, solution: PathSolution) -> PathPosterior:
         """As of the last period with a comparison."""
-        return PathPosterior.of(self, solution)
+        hyper, prior, inference = solution
+        return PathPosterior(
+            **_as_weights(*inference.state.at(len(prior.days) - 1), prior.shown),
+            likelihood=hyper.likelihood,
+            universe=self.universe,
+            target=self.universe,
+            constants=hyper.kernel,
+            variance=hyper.variance,
+            timescale=hyper.timescale,
+            calendar=self.calendar,
+            meetings=self.edges,
+            sites=inference.sites,
+        )
 
     def predict(self, posterior: PathPosterior, rows: IntArray) -> tuple[IntArray, Normal]:
         """New comparisons as if they were made last: a start, no more."""

@@ -179,22 +179,13 @@ def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformat
     return SharedInformation(information, collected, log_det)
 
 
-class Swept(NamedTuple):
-    """Where sweeps ended: the posterior of W; parts have their sites (at `taken` = 0)."""
-
-    shared: SharedState
-    mean: FloatArray
-    log_evidence: float
-    report: Report
-
-
 @dataclass
 class Sweeps:
     """All parts, as the loop drives them; nothing here grows with the users.
 
     prior: of no users; sweep, look: of an engine, with summed results. known: the information about
     W at the present sites, a share `taken` of the way to those proposed last; ahead: the same after
-    the step that `broadcast` announced.
+    the step that `broadcast` announced. shared, mean: the posterior of W at the present sites.
     """
 
     prior: ArrowPrior
@@ -211,11 +202,9 @@ class Sweeps:
         self.broadcast: Any = None
         self.ahead, self.seen = self.known, SweepSummary(0.0, 0.0, 0.0, 0)
 
-    def run(self, callback: Callback | None = None) -> Swept:
+    def run(self, callback: Callback | None = None) -> Report:
         """To the loop's fixed point, by the loop's own steps."""
-        log_concave = self.likelihood.log_concave
-        report = sweep_parts(self, self.settings, log_concave, callback)
-        return Swept(self.shared, self.mean, self.log_evidence, report)
+        return sweep_parts(self, self.settings, self.likelihood.log_concave, callback)
 
     @property
     def log_evidence(self) -> float:
@@ -231,16 +220,13 @@ class Sweeps:
     def propose(self, step: float) -> SweepSummary:
         """Send all parts the posterior of W; they propose sites, and move the announced step."""
         self.mean = self.shared.solve(self.known.collected)
-        self.broadcast = self._broadcast(self.shared, self.mean, self.taken, step)
+        _ = self.shared.covariance  # computed once, for all parts
+        likelihood, rule = self.likelihood, self.settings.rule
+        self.broadcast = Broadcast(
+            self.prior, likelihood, rule, self.shared, self.mean, self.taken, step
+        )
         self.seen, self.ahead = self.sweep(advance, self.broadcast)
         return self.seen
-
-    def _broadcast(
-        self, shared: SharedState, mean: FloatArray, taken: float, step: float
-    ) -> Broadcast:
-        _ = shared.covariance  # computed once, for all parts
-        likelihood, rule = self.likelihood, self.settings.rule
-        return Broadcast(self.prior, likelihood, rule, shared, mean, taken, step)
 
     def move(self, step: float) -> None:
         """Take the step: the one announced, or another."""

@@ -98,8 +98,7 @@ class Kind:
     def cls(self) -> type:
         """The class."""
         module, _, name = self.where.partition(":")
-        found: type = getattr(import_module(module), name)
-        return found
+        return getattr(import_module(module), name)
 
     @cached_property
     def hints(self) -> dict[str, Any]:

@@ -193,5 +193,4 @@ def last_summary(conn: Connection, study: str) -> dict[str, Any] | None:
     """The summary of the newest snapshot."""
     s = t.snapshot.c
     query = sa.select(s.summary).where(s.study == study).order_by(s.seq.desc()).limit(1)
-    summary: dict[str, Any] | None = conn.execute(query).scalar()
-    return summary
+    return conn.execute(query).scalar()

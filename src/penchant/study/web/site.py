@@ -121,8 +121,7 @@ class Site:
         # a clock may step back: a cookie from the future counts as new
         if self.now() - signed.timestamp() > SESSION_SECONDS or content.get("study") != study:
             return None
-        found: dict[str, Any] = content
-        return found
+        return content
 
     def participant(self, request: Request, study: str) -> str:
         """The id of the participant who sent the request."""
@@ -164,8 +163,7 @@ class Site:
 
 def site_of(request: Request) -> Site:
     """The site that a request came to."""
-    site: Site = request.app.state.site
-    return site
+    return request.app.state.site
 
 
 def address(request: Request) -> str:
