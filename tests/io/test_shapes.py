@@ -321,11 +321,12 @@ def test_people_are_named_by_a_column_or_by_their_row(read):
     assert answers(data.for_user("ann")) == ["b>a", "c>a", "c>b"]
 
 
-def test_as_many_ballots_as_are_allowed_are_read(read, monkeypatch):
-    monkeypatch.setattr("penchant.io.formats.ballots._MOST_BALLOTS", 4)
-    assert read(VOTES, count="votes").n_comparisons == 4
-    text = VOTES.replace("2,1,1", "2,1,2")
-    assert "add up to more than 4 ballots" in complaint(read, text, count="votes")
+def test_a_million_ballots_are_allowed_and_no_more(read):
+    million = VOTES.replace("1,2,3", "1,2,1000000")
+    assert "add up to more than 1,000,000 ballots" in complaint(read, million, count="votes")
+    # the first row reaches the limit and is no error: the second is
+    unclear = million.replace("2,1,1", "2,1,many")
+    assert "'votes' row 2 is 'many'" in complaint(read, unclear, count="votes")
 
 
 def test_scores_give_the_margin(read):

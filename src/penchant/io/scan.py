@@ -232,6 +232,9 @@ def scan_comparisons(
     ...         votes.items, votes.n_users, votes.n_comparisons
     (('milk', 'tea'), 2, 2)
     """
+    given = dict(locals())
+    for name in ("files", "shards", "scratch", "resume", "max_memory"):
+        del given[name]
     if not (isinstance(shards, int) and 1 <= shards <= MOST_SHARDS):
         raise DataError(f"shards is {shards!r}: it must be a whole number from 1 to {MOST_SHARDS}")
     if not (isinstance(max_memory, int) and max_memory >= 0):
@@ -240,16 +243,7 @@ def scan_comparisons(
         raise DataError("scratch and resume are both given: each names the folder to write to")
     if scratch is not None and not Path(scratch).is_dir():
         raise DataError(f"scratch: there is no folder {scratch}; make it first")
-    options = ReadOptions.of(
-        winner=winner,
-        loser=loser,
-        user=user,
-        tie=tie,
-        count=count,
-        shape=shape,
-        skip_bad=skip_bad,
-        where=where,
-    )
+    options = ReadOptions.of(**given)
     paths = _find_files(files)
     if resume is not None:
         return _resume(paths, options, shards, max_memory, resume)
