@@ -111,6 +111,17 @@ def test_any_time_follows_exactly():
         np.testing.assert_allclose(then.covariance(), wanted, atol=1e-6)
 
 
+def over_time(rng, paths, per_period, days=7.0):
+    """So many answers a period of so many days; paths: (periods, items) utilities."""
+    n_periods, n_items = paths.shape
+    t = np.repeat(np.arange(n_periods), per_period)
+    a = rng.integers(n_items, size=len(t))
+    b = (a + rng.integers(1, n_items, size=len(t))) % n_items
+    won = paths[t, a] - paths[t, b] + rng.standard_normal(len(t)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    return pc.Comparisons.from_pairs(winner, loser, time=days * t, items=range(n_items))
+
+
 def drifting(seed, n_items=8, n_periods=40, per_period=12, sd=1.0, timescale=15.0):
     rng = np.random.default_rng(seed)
     keep = np.exp(-1.0 / timescale)
@@ -118,12 +129,7 @@ def drifting(seed, n_items=8, n_periods=40, per_period=12, sd=1.0, timescale=15.
     paths[0] = sd * rng.standard_normal(n_items)
     for t in range(1, n_periods):
         paths[t] = keep * paths[t - 1] + sd * np.sqrt(1 - keep**2) * rng.standard_normal(n_items)
-    t = np.repeat(np.arange(n_periods), per_period)
-    a = rng.integers(n_items, size=len(t))
-    b = (a + rng.integers(1, n_items, size=len(t))) % n_items
-    won = paths[t, a] - paths[t, b] + rng.standard_normal(len(t)) > 0
-    winner, loser = np.where(won, a, b), np.where(won, b, a)
-    return paths, pc.Comparisons.from_pairs(winner, loser, time=7.0 * t, items=range(n_items))
+    return paths, over_time(rng, paths, per_period)
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +152,7 @@ def test_drift_is_found_and_utilities_followed(model):
 
 def test_where_nothing_drifts_little_is_found():
     rng = np.random.default_rng(3)
-    f, t = rng.standard_normal(6), np.repeat(np.arange(30), 20)
-    a = rng.integers(6, size=len(t))
-    b = (a + rng.integers(1, 6, size=len(t))) % 6
-    won = f[a] - f[b] + rng.standard_normal(len(t)) > 0
-    data = pc.Comparisons.from_pairs(
-        np.where(won, a, b), np.where(won, b, a), time=t, items=range(6)
-    )
+    data = over_time(rng, np.tile(rng.standard_normal(6), (30, 1)), 20, days=1.0)
     gp = pc.PreferenceGP(drift="ou").fit(None, data)
     mean, _ = gp.paths([0.0, 29.0])
     assert np.abs(mean[0] - mean[1]).max() < 0.6
@@ -208,17 +208,16 @@ def test_half_lives_count_old_answers_less():
 
 
 def test_what_does_not_go_together_is_refused():
-    timeless = pc.Comparisons.from_pairs([0], [1])
-    for how in ({"drift": "ou"}, {"half_life": 5.0}):
-        with pytest.raises(pc.DataError, match="when they were made"):
-            pc.PreferenceGP(**how).fit(None, timeless)
-    data = drifting(0)[1]
-    with pytest.raises(pc.DataError, match="half_life"):
-        pc.PreferenceGP(drift="ou", half_life=5.0).fit(None, data)
-    with pytest.raises(pc.DataError, match="laplace"):
-        pc.PreferenceGP(drift="ou", inference="laplace").fit(None, data)
-    with pytest.raises(pc.DataError, match="'em'"):
-        pc.PreferenceGP(drift="ou", optimize="em").fit(None, data)
+    timeless, data = pc.Comparisons.from_pairs([0], [1]), drifting(0)[1]
+    for why, given, how in (
+        ("when they were made", timeless, {"drift": "ou"}),
+        ("when they were made", timeless, {"half_life": 5.0}),
+        ("half_life", data, {"drift": "ou", "half_life": 5.0}),
+        ("laplace", data, {"drift": "ou", "inference": "laplace"}),
+        ("'em'", data, {"drift": "ou", "optimize": "em"}),
+    ):
+        with pytest.raises(pc.DataError, match=why):
+            pc.PreferenceGP(**how).fit(None, given)
     X = np.arange(8.0)[:, None]
     featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, data)
     assert featured.report_.converged
