@@ -59,15 +59,6 @@ class RemoteFile(NamedTuple):
         return self.address
 
 
-def is_remote(files: Any) -> bool:
-    """Whether a pattern names a protocol.
-
-    >>> is_remote("s3://votes/*.parquet"), is_remote("votes/*.parquet")
-    (True, False)
-    """
-    return isinstance(files, str) and "://" in files
-
-
 def remote_files(pattern: str) -> list[RemoteFile]:
     """The files of a pattern, in the order of their names."""
     try:
@@ -99,18 +90,14 @@ def local_copy(file: Path | RemoteFile, folder: Path) -> Iterator[Path]:
     copy = folder / "fetched" / file.name
     copy.parent.mkdir(exist_ok=True)
     try:
-        _fetch(file, copy)
+        try:
+            with file.system.open(file.place, "rb") as source, copy.open("wb") as target:
+                copyfileobj(source, target, 1 << 22)
+        except OSError as error:
+            raise DataError(f"{file} cannot be fetched ({error}): try again") from error
         yield copy
     finally:
         copy.unlink(missing_ok=True)
-
-
-def _fetch(file: RemoteFile, copy: Path) -> None:
-    try:
-        with file.system.open(file.place, "rb") as source, copy.open("wb") as target:
-            copyfileobj(source, target, 1 << 22)
-    except OSError as error:
-        raise DataError(f"{file} cannot be fetched ({error}): try again") from error
 
 
 FORMAT = 1
@@ -261,7 +248,7 @@ def _find_files(files: Any) -> list[Path | RemoteFile]:
     if not isinstance(files, str | PathLike):
         return [file for path in files for file in _find_files(path)]
     found: list[Path | RemoteFile]
-    if is_remote(files):
+    if "://" in fspath(files):  # a Path never holds two slashes in a row
         found = [*remote_files(fspath(files))]
     elif Path(files).exists():
         found = [check_file(Path(files))]
