@@ -24,16 +24,6 @@ VOTES = Comparisons.from_pairs(
 ROWS = "rater,chosen,rejected,tie,count\n3,tea,milk,no,4\n10,milk,water,yes,1\n10,tea,water,no,4\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="v.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def complaint(path, **options):
     with pytest.raises(DataError) as caught:
         read_comparisons(path, **options)
