@@ -79,10 +79,11 @@ def test_a_sweep_is_that_of_dense_algebra():
     np.testing.assert_allclose(effects, S[-2:, -2:], atol=1e-9)
     z, row = np.array([[1.0], [-0.7]]), np.zeros(len(K))
     row[[4 * N + 1, 4 * N + 3, -2, -1]] = 1.0, -1.0, 1.0, -0.7
-    one, other = np.array([1]), np.array([3])
+    few = problem.universe.take(np.array([3, 1]))
     for asked in (posterior, replace(posterior, days=DAYS[-1:])):
-        shown = asked.difference(one, other, z)
-        np.testing.assert_allclose(shown, [[row @ mean], [row @ S @ row]], atol=1e-7)
+        for target, one, other in ((None, [1], [3]), (few, [1], [0])):
+            shown = asked.at(target).difference(np.array(one), np.array(other), z)
+            np.testing.assert_allclose(shown, [[row @ mean], [row @ S @ row]], atol=1e-7)
 
 
 @pytest.mark.parametrize(("rule", "likelihood"), [("ep", Ties(0.5)), ("variational", Probit())])
@@ -227,15 +228,18 @@ def test_what_does_not_go_together_is_refused():
 
 def test_new_items_are_as_items_that_were_never_compared():
     data, X = drifting(0)[1], np.arange(10.0)[:, None] / 4.0
-    more = pc.Comparisons.from_pairs(
-        data.winner, data.loser, time=data.time, count=data.count, items=range(10)
-    )
+    data = replace(data, first=np.where(data.winner > data.loser, 1, -1))
+    same = {name: getattr(data, name) for name in ("time", "count", "first")}
+    more = pc.Comparisons.from_pairs(data.winner, data.loser, **same, items=range(10))
     how = {"kernel": RBF(1.0, 1.0) + Independent(0.3), "optimize": None, "drift": "ou"}
     some = pc.PreferenceGP(**how, period=7.0).fit(X[:8], data)
     every = pc.PreferenceGP(**how, period=7.0).fit(X, more)
     for at in (None, 20.0, 1e4):
         p = every.predict_proba([(8, 9)], at=at)
         np.testing.assert_allclose(some.predict_proba([(0, 1)], X=X[8:], at=at), p, atol=1e-5)
+        p = every.predict_proba([(8, 9)], at=at, first=[1])
+        shown = some.predict_proba([(0, 1)], X=X[8:], at=at, first=[1])
+        np.testing.assert_allclose(shown, p, atol=1e-5)
         mean, std = some.predict(X[8:], at=at, return_std=True)
         all_of = every.predict(at=at)
         np.testing.assert_allclose(mean, all_of[8:] - all_of[:8].mean(), atol=1e-4)
@@ -286,6 +290,8 @@ def test_each_pair_is_asked_about_at_its_own_time(model):
     assert np.isfinite(model.predict_proba(pairs, at=[-1e300, 1e300, 5])).all()
     X = np.arange(8.0)[:, None]
     featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, drifting(0)[1])
+    one, each = (featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=at) for at in (3.0, [3.0]))
+    np.testing.assert_allclose(each, one)
     with pytest.raises(pc.DataError, match="1 pairs"):
         featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=[0.0, 1.0])
     for wrong, why in (([0.0, 1.0], "3 pairs"), ([], "empty")):
