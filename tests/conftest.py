@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from penchant.data import Comparisons
+from tests.simulation import duel_data
 
 # `make test` must say the same twice; `make slow` looks for new counterexamples
 settings.register_profile("steady", derandomize=True)
@@ -30,20 +30,13 @@ def data_folder():
     return folder
 
 
-def random_comparisons(rng, n_items, n_pairs, utilities=None):
-    """Probit choices between random pairs; items that never occur still exist."""
-    f = rng.standard_normal(n_items) if utilities is None else utilities
-    a = rng.integers(n_items, size=n_pairs)
-    b = (a + 1 + rng.integers(n_items - 1, size=n_pairs)) % n_items
-    first_wins = f[a] - f[b] + rng.standard_normal(n_pairs) > 0
-    winner, loser = np.where(first_wins, a, b), np.where(first_wins, b, a)
-    return Comparisons.from_pairs(winner, loser, items=range(n_items))
-
-
 @pytest.fixture
 def make_comparisons(rng):
+    """Probit choices between random pairs; items that never occur still exist."""
+
     def make(n_items=8, n_pairs=30, utilities=None):
-        return random_comparisons(rng, n_items, n_pairs, utilities)
+        f = rng.standard_normal(n_items) if utilities is None else utilities
+        return duel_data(rng, f, n_pairs)
 
     return make
 

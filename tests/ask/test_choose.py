@@ -7,14 +7,9 @@ from penchant.ask import CRITERIA, Joint, Pool, Rules, all_pairs, ask, choose
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
+from tests.simulation import random_belief as belief_over
 
 READ_VARIANCES = [name for name, criterion in CRITERIA.items() if criterion.reads_variances]
-
-
-def belief_over(n, seed=0):
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((n, n))
-    return Joint(rng.standard_normal(n), root @ root.T / n, Probit())
 
 
 def nothing_compared(n):
@@ -51,18 +46,12 @@ def test_a_batch_is_greedy_on_what_is_expected(name):
 
 
 def test_pending_pairs_are_closed_and_count_as_expected():
-    belief = belief_over(6)
-    first, second = choose(
-        belief,
-        Pool(all_pairs(6), np.zeros(6)),
-        2,
-        "information_gain",
-        0.0,
-        np.random.default_rng(0),
-    )
-    pool = Pool(all_pairs(6), np.zeros(6))
-    rng, held = np.random.default_rng(0), first[None, ::-1]
-    (found,) = choose(belief, pool, 1, "information_gain", 0.0, rng, pending=held)
+    def asked(n, **held):
+        pool, rng = Pool(all_pairs(6), np.zeros(6)), np.random.default_rng(0)
+        return choose(belief_over(6), pool, n, "information_gain", 0.0, rng, **held)
+
+    first, second = asked(2)
+    (found,) = asked(1, pending=first[None, ::-1])
     assert found.tolist() == second.tolist()
 
 

@@ -12,28 +12,16 @@ from scipy.stats import norm
 
 from penchant.ask import CRITERIA, Joint, all_pairs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
+from tests.simulation import random_belief as belief_over
 
 expected_best, information_gain, thompson, variance_ratio = (
     CRITERIA[name].score
     for name in ("expected_best", "information_gain", "thompson", "variance_ratio")
 )
 LIKELIHOODS = [
-    Probit(),
-    Logit(),
-    Ties(0.5),
-    Ties(3.0),
-    Ties(0.4, "logit"),
-    Lapse(Probit(), rate=0.1),
-    Lapse(Ties(0.5), rate=0.05),
-    Gaussian(0.5),
-    Gaussian(1e-3),
+    *(Probit(), Logit(), Ties(0.5), Ties(3.0), Ties(0.4, "logit")),
+    *(Lapse(Probit(), rate=0.1), Lapse(Ties(0.5), rate=0.05), Gaussian(0.5), Gaussian(1e-3)),
 ]
-
-
-def belief_over(n, seed=0, likelihood=None, scale=1.0):
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((n, n))
-    return Joint(scale * rng.standard_normal(n), root @ root.T / n, likelihood or Probit())
 
 
 @pytest.mark.parametrize("name", CRITERIA)
@@ -98,13 +86,9 @@ def answer_entropy(likelihood, mean, var):
 @pytest.mark.parametrize(("mean", "var"), [(0.0, 0.01), (0.0, 4.0), (1.5, 1.0), (-3.0, 9.0)])
 def test_information_gain_is_the_mutual_information_of_answer_and_difference(likelihood, mean, var):
     sd = np.sqrt(var)
+    how = {"points": (-mean / sd,), "limit": 400, "epsabs": 1e-9}
     conditional, _ = quad(
-        lambda x: norm.pdf(x) * answer_entropy(likelihood, mean + sd * x, 0.0),
-        -10,
-        10,
-        points=(-mean / sd,),
-        limit=400,
-        epsabs=1e-9,
+        lambda x: norm.pdf(x) * answer_entropy(likelihood, mean + sd * x, 0.0), -10, 10, **how
     )
     exact = answer_entropy(likelihood, mean, var) - conditional
     belief = Joint(np.array([mean, 0.0]), np.diag([0.5 * var, 0.5 * var]), likelihood)
@@ -112,15 +96,11 @@ def test_information_gain_is_the_mutual_information_of_answer_and_difference(lik
     assert gain == pytest.approx(exact, abs=2e-5 if isinstance(likelihood, Probit) else 3e-4)
 
 
-def test_information_gain_sees_no_use_in_a_question_that_is_a_coin_toss_for_everybody():
-    known = Joint(np.zeros(2), 1e-8 * np.eye(2), Probit())
-    assert information_gain(known, all_pairs(2), np.random.default_rng(0))[0] < 1e-5
-
-
-def test_information_gain_is_at_most_one_bit_and_gets_there():
-    wide = Joint(np.zeros(2), 1e8 * np.eye(2), Probit())
-    gain = information_gain(wide, all_pairs(2), np.random.default_rng(0))[0]
-    assert gain == pytest.approx(np.log(2.0), abs=1e-3)
+@pytest.mark.parametrize(("var", "expected", "error"), [(1e-8, 0.0, 1e-5), (1e8, np.log(2), 1e-3)])
+def test_information_gain_reaches_from_a_coin_toss_for_everybody_to_one_bit(var, expected, error):
+    belief = Joint(np.zeros(2), var * np.eye(2), Probit())
+    gain = information_gain(belief, all_pairs(2), np.random.default_rng(0))[0]
+    assert gain == pytest.approx(expected, abs=error)
 
 
 def test_expected_best_is_the_expected_maximum():

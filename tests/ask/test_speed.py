@@ -7,6 +7,7 @@ from scipy.special import ndtr
 import penchant as pc
 from penchant.ask import CRITERIA
 from penchant.kernels import RBF, Independent
+from tests.simulation import duel_data
 
 pytestmark = pytest.mark.slow
 
@@ -15,12 +16,7 @@ def utilities(n_items, n_pairs):
     """Fit a model of everybody."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_items, 3))
-    a = rng.integers(n_items, size=n_pairs)
-    b = (a + 1 + rng.integers(n_items - 1, size=n_pairs)) % n_items
-    f = 2.0 * np.sin(X[:, 0]) + X[:, 1]
-    first = f[a] - f[b] + rng.standard_normal(n_pairs) > 0
-    winner, loser = np.where(first, a, b), np.where(first, b, a)
-    data = pc.Comparisons.from_pairs(winner, loser, items=range(n_items))
+    data = duel_data(rng, 2.0 * np.sin(X[:, 0]) + X[:, 1], n_pairs)
     kernel = RBF(1.0, 2.0) + Independent(0.1)
     return pc.PreferenceGP(kernel, optimize=None, random_state=0).fit(X, data)
 

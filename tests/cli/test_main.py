@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from penchant.cli import COMMANDS
+from penchant.errors import NumericalError
 
 
 def test_help_lists_every_command_without_importing_any():
@@ -107,22 +108,19 @@ def test_three_bad_rows_in_ten_thousand_are_all_named_and_can_be_skipped(run):
     assert len(skipped.stdout.splitlines()) == 2
 
 
-def test_interruption_is_130(run, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("penchant.models.base.UtilityModel.rank", interrupt)
-    assert "interrupted" in run("rank", "model.penchant", code=130).stderr
-
-
-def test_numbers_that_cannot_be_computed_with_are_bad_data(run, monkeypatch):
-    import penchant as pc
-
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (NumericalError("not positive definite"), 3, "not positive definite"),
+    ],
+)
+def test_interruptions_and_failed_computations_have_codes(run, monkeypatch, error, code, message):
     def fail(*_, **__):
-        raise pc.NumericalError("not positive definite")
+        raise error
 
     monkeypatch.setattr("penchant.models.base.UtilityModel.rank", fail)
-    assert "not positive definite" in run("rank", "model.penchant", code=3).stderr
+    assert message in run("rank", "model.penchant", code=code).stderr
 
 
 def test_a_file_that_cannot_be_written_is_one(run, monkeypatch):

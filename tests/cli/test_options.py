@@ -99,10 +99,7 @@ OWN_CASES = {
 OWN_REFUSED = {
     "fit --output": ["fit votes.csv -o model.txt", "fit votes.csv -o no/x.penchant"],
     "fit --engine": ["fit votes.csv --engine x", "fit votes.csv --model gp --engine ray"],
-    "fit --address": [
-        "fit votes.csv --address x",
-        "fit votes.csv --engine local --address x",
-    ],
+    "fit --address": ["fit votes.csv --address x", "fit votes.csv --engine local --address x"],
     "fit --shards": ["fit votes.csv --shards 3", "fit votes.csv --shards 0"],
     "fit --scratch": ["fit votes.csv --scratch x"],
     "fit --resume": ["fit votes.csv --resume x"],
@@ -111,10 +108,7 @@ OWN_REFUSED = {
         "fit votes.csv --model gp --engine local --predictions x",
     ],
     "rank --top": ["rank votes.csv --top 0"],
-    "rank --level": [
-        "rank votes.csv --level 1",
-        "rank votes.csv --model gp --raters --level 0.5",
-    ],
+    "rank --level": ["rank votes.csv --level 1", "rank votes.csv --model gp --raters --level 0.5"],
     "rank --user": [
         "rank votes.csv --model gp --user u1",
         "rank votes.csv --user x",
@@ -158,10 +152,7 @@ OWN_REFUSED = {
     "ask --set-size": ["ask votes.csv --set-size 1"],
     "ask --user": ["ask votes.csv --model gp --user u1"],
     "groups --members": ["groups own-gp.penchant --members"],
-    "evaluate --with": [
-        "evaluate votes.csv --with x",
-        "evaluate votes.csv --with gp --model gp",
-    ],
+    "evaluate --with": ["evaluate votes.csv --with x", "evaluate votes.csv --with gp --model gp"],
     "evaluate --folds": ["evaluate votes.csv --folds 1"],
     "report --output": ["report votes.csv -o votes.csv"],
     "demo --seed": ["demo --seed -1"],

@@ -35,12 +35,7 @@ def test_json_is_pure_complete_and_finite():
     content = json.loads(result.stdout)
     assert content["command"] == "show"
     assert content["level"] == 0.9
-    assert content["rows"][0] == {
-        "item": "[red]tea",
-        "utility": 0.123456789,
-        "n": 3,
-        "names": ["a", "b"],
-    }
+    assert content["rows"][0] == ROWS[0]
     assert content["rows"][1]["utility"] is None
 
 

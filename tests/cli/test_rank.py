@@ -43,17 +43,17 @@ def test_some_rows(run, arena):
     assert "--where 'language = de'" in run("rank", arena, "--where", "language = de").stderr
 
 
-def test_what_is_refused(run, arena):
-    assert "no column 'lang'" in run("rank", arena, "--by", "lang", code=3).stderr
-    assert "must look like" in run("rank", arena, "--where", "language", code=3).stderr
-    assert (
-        "--by goes without --user"
-        in run("rank", arena, "--by", "turns", "--user", "a", code=2).stderr
-    )
-    assert "is a model" in run("rank", "model.penchant", "--by", "turns", code=2).stderr
-    message = run("rank", arena, "--level", "nan", code=2).stderr
-    assert "nan is no probability" in message
-    assert "model:" not in message  # said before any fit
+def test_what_is_refused_is_said_before_any_fit(run, arena):
+    for arguments, code, words in (
+        ((arena, "--by", "lang"), 3, "no column 'lang'"),
+        ((arena, "--where", "language"), 3, "must look like"),
+        ((arena, "--by", "turns", "--user", "a"), 2, "--by goes without --user"),
+        (("model.penchant", "--by", "turns"), 2, "is a model"),
+        ((arena, "--level", "nan"), 2, "nan is no probability"),
+    ):
+        message = run("rank", *arguments, code=code).stderr
+        assert words in message
+        assert "model:" not in message
 
 
 @pytest.fixture

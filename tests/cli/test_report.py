@@ -119,14 +119,15 @@ def test_health_counts_what_is_there():
         tie=[False, False, False, True, False],
         items=["a", "b", "c", "x", "y", "z"],
     )
-    facts = dict(reporting.facts(data))
-    assert facts["comparisons"] == "5"
-    assert facts["items never compared"] == "1"
-    assert facts["groups of items connected by comparisons"] == "2"
-    assert facts["ties"] == "1 (20%)"
-    assert facts["pairs of items judged more than once"] == "1"
-    assert facts["of these, judged both ways"] == "1"
-    assert facts["times a person contradicted their own answer"] == "1"
+    assert {
+        "comparisons": "5",
+        "items never compared": "1",
+        "groups of items connected by comparisons": "2",
+        "ties": "1 (20%)",
+        "pairs of items judged more than once": "1",
+        "of these, judged both ways": "1",
+        "times a person contradicted their own answer": "1",
+    }.items() <= dict(reporting.facts(data)).items()
     concerns = reporting.concerns(data)
     assert len(concerns) == 2
     assert "never compared" in concerns[0]

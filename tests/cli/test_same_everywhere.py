@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import penchant as pc
 from penchant.cli import main
+from tests.simulation import duels
 
 KINDS = ("plain", "ties", "users", "order", "covariates", "times", "rankings")
 NUMBERS = ("utility", "low", "high", "prob_best", "win_rate")
@@ -33,10 +34,7 @@ def answers(kind, seed=0):
                     columns[name].append(value)
         users = [f"b{ballot}" for ballot in range(20)]
         return columns, {}, pc.Comparisons.from_rankings(orders, users=users)
-    first = rng.integers(5, size=n)
-    second = (first + 1 + rng.integers(4, size=n)) % 5
-    won = utility[first] - utility[second] + rng.normal(size=n) > 0
-    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    winner, loser = duels(rng, utility, n)
     columns = {"winner": names[winner], "loser": names[loser]}
     told = {
         "plain": {},

@@ -1,8 +1,15 @@
-"""Simulated users of a few tastes and mixtures of their answers, for the tests beside this file."""
+"""Simulated users of a few tastes, mixtures of their answers, states and partitions of chains."""
 
 import numpy as np
 
-from penchant.communities import Answers, MixtureData
+from penchant.communities import (
+    Answers,
+    ChainState,
+    MixtureData,
+    count_pairs,
+    fit_community,
+    log_prior_of_sizes,
+)
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
@@ -20,7 +27,10 @@ def people(utilities, n_users, spread=0.0, seed=0):
 
 
 def votes(utilities, n_votes, seed=0, noise=1.0):
-    """So many answers of each user with these utilities (U, n), about random pairs."""
+    """So many answers of each user with these utilities (U, n), about random pairs.
+
+    seed: a number, or a generator.
+    """
     rng, (n_users, n_items) = np.random.default_rng(seed), utilities.shape
     user = np.repeat(np.arange(n_users), n_votes)
     a = rng.integers(n_items, size=len(user))
@@ -43,3 +53,49 @@ def planted(k, n_items, n_users, n_votes, seed=0, scale=1.5, kernel=None, **opti
     """A mixture of users of k tastes, and the taste of each."""
     data = votes(people(tastes(k, n_items, scale), n_users), n_votes, seed)
     return mixture_of(data, kernel, **options), np.arange(n_users) % k
+
+
+def blank_state(assignment, utilities, n_answers=1, concentration=1.0, theta=(), seed=(0,)):
+    """A chain with users in these communities, before its first sweep."""
+    blank, theta = np.zeros((len(utilities), n_answers)), np.asarray(theta, dtype=float)
+    return ChainState(
+        assignment=np.asarray(assignment, dtype=np.int32),
+        utilities=utilities,
+        tau=blank,
+        nu=blank,
+        thetas=np.tile(theta, (len(blank), 1)),
+        theta=theta,
+        log_evidence=np.zeros(len(blank)),
+        concentration=concentration,
+        log_joint=-np.inf,
+        seed=seed,
+        sweep=0,
+    )
+
+
+def partitions(n_users, prefix=()):
+    """All partitions, each as the labels in order of first appearance."""
+    if len(prefix) == n_users:
+        yield prefix
+        return
+    for label in range(max(prefix, default=-1) + 2):
+        yield from partitions(n_users, (*prefix, label))
+
+
+def canonical(assignment):
+    """A partition as labels in order of first appearance."""
+    names = {}
+    return tuple(names.setdefault(label, len(names)) for label in assignment.tolist())
+
+
+def exact_posterior(mixture):
+    """Probability of every partition, by enumeration."""
+    log_joint = {}
+    for partition in partitions(mixture.answers.n_users):
+        labels = np.array(partition, dtype=np.int32)
+        counts = count_pairs(mixture.answers.counts, labels, labels.max() + 1)
+        evidence = sum(fit_community(mixture, c, mixture.hyper.theta).log_evidence for c in counts)
+        log_joint[partition] = evidence + log_prior_of_sizes(np.bincount(labels), 1.0)
+    top = max(log_joint.values())
+    total = sum(np.exp(value - top) for value in log_joint.values())
+    return {key: np.exp(value - top) / total for key, value in log_joint.items()}

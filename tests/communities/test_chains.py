@@ -10,7 +10,6 @@ from penchant.communities import (
     N_EMPTY,
     Chain,
     ChainPlan,
-    ChainState,
     Group,
     compiled_reassign,
     count_pairs,
@@ -33,7 +32,15 @@ from penchant.gp import Settings, Sites
 from penchant.kernels import RBF, Independent
 from penchant.likelihoods import Ties
 from penchant.metrics import adjusted_rand
-from tests.communities.simulation import mixture_of, people, votes
+from tests.communities.simulation import (
+    blank_state,
+    canonical,
+    exact_posterior,
+    mixture_of,
+    partitions,
+    people,
+    votes,
+)
 
 TASTES = np.array([[2.0, 1.0, 0.0, 0.0, -1.0, -2.0], [-2.0, 0.0, 2.0, -1.0, 1.0, 0.0]])
 
@@ -243,24 +250,6 @@ def test_one_user_is_one_community():
 reassign = compiled_reassign()
 
 
-def blank_state(assignment, concentration):
-    assignment = np.asarray(assignment, dtype=np.int32)
-    k = assignment.max() + 1
-    return ChainState(
-        assignment=assignment,
-        utilities=np.zeros((k, 1)),
-        tau=np.zeros((k, 1)),
-        nu=np.zeros((k, 1)),
-        thetas=np.zeros((k, 0)),
-        theta=np.zeros(0),
-        log_evidence=np.zeros(k),
-        concentration=concentration,
-        log_joint=0.0,
-        seed=(0,),
-        sweep=0,
-    )
-
-
 def number_of_communities(concentration, n_users):
     return sum(concentration / (concentration + i) for i in range(n_users))
 
@@ -320,7 +309,7 @@ def test_the_scan_is_the_same_compiled_and_not(rng):
 
 
 def test_stick_weights_have_the_posterior_mean(rng):
-    state = blank_state([0] * 6 + [1] * 3, concentration=2.0)
+    state = blank_state([0] * 6 + [1] * 3, np.zeros((2, 1)), concentration=2.0)
     draws = np.exp([draw_log_weights(state, rng) for _ in range(4000)])
     assert draws.shape[1] == 2 + N_EMPTY
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-5)
@@ -336,7 +325,7 @@ def test_concentration_and_partitions_leave_the_gamma_prior(rng):
     for k in range(len(values)):
         uniform = rng.random(n_users)
         n_communities = int((uniform < value / (value + np.arange(n_users))).sum())
-        state = blank_state([0] * n_users, value)
+        state = blank_state([0] * n_users, np.zeros((1, 1)), concentration=value)
         values[k] = value = draw_concentration(state, (shape, rate), n_communities, rng)
     blocks = values.reshape(-1, 50).mean(axis=1)
     error = blocks.std(ddof=1) / np.sqrt(len(blocks))
@@ -348,28 +337,6 @@ def tiny_mixture(n_users):
     camps = np.outer([1.0, -1.0], [1.5, 0.5, -0.5, -1.5])
     settings = Settings(tolerance=1e-4)
     return mixture_of(votes(people(camps, n_users), 4, seed=1), Independent(3.0), settings=settings)
-
-
-def partitions(n_users, prefix=()):
-    """All partitions, each as the labels in order of first appearance."""
-    if len(prefix) == n_users:
-        yield prefix
-        return
-    for label in range(max(prefix, default=-1) + 2):
-        yield from partitions(n_users, (*prefix, label))
-
-
-def exact_posterior(mixture):
-    """Probability of every partition, by enumeration."""
-    log_joint = {}
-    for partition in partitions(mixture.answers.n_users):
-        labels = np.array(partition, dtype=np.int32)
-        counts = count_pairs(mixture.answers.counts, labels, labels.max() + 1)
-        evidence = sum(fit_community(mixture, c, mixture.hyper.theta).log_evidence for c in counts)
-        log_joint[partition] = evidence + log_prior_of_sizes(np.bincount(labels), 1.0)
-    top = max(log_joint.values())
-    total = sum(np.exp(value - top) for value in log_joint.values())
-    return {key: np.exp(value - top) / total for key, value in log_joint.items()}
 
 
 def test_partition_probabilities_sum_to_one():
@@ -387,28 +354,12 @@ def frequencies(mixture, sampler, n_sweeps):
     seen = Counter()
     for _ in range(n_sweeps):
         state = sweep_chain(mixture, plan, state)
-        first_seen = {}
-        seen[tuple(first_seen.setdefault(c, len(first_seen)) for c in state.assignment)] += 1
+        seen[canonical(state.assignment)] += 1
     return {key: times / n_sweeps for key, times in seen.items()}
 
 
 def distance(found, exact):
     return 0.5 * sum(abs(found.get(key, 0.0) - p) for key, p in exact.items())
-
-
-@pytest.fixture
-def remembered_fits(monkeypatch):
-    """Five users form 31 communities at most: a chain of thousands of sweeps fits each once."""
-    fits = {}
-
-    def fit_once(mixture, pair_counts, theta, start=None):
-        answers = pair_counts.tobytes()
-        if answers not in fits:
-            fits[answers] = fit_community(mixture, pair_counts, theta)
-        return fits[answers]
-
-    monkeypatch.setattr("penchant.communities.chains.fit_community", fit_once)
-    monkeypatch.setattr("penchant.communities.split_merge.fit_community", fit_once)
 
 
 @pytest.mark.usefixtures("remembered_fits")

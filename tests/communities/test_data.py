@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 import penchant as pc
 from penchant.communities import (
     Answers,
-    MixtureData,
     count_pairs,
     draw_labels,
     log_likelihoods,
@@ -21,10 +20,10 @@ from penchant.communities import (
 )
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import ItemHyper
-from penchant.kernels import Independent, Inputs
+from penchant.kernels import Independent
 from penchant.likelihoods import Logit, Probit, Ties
 from penchant.models import choice_log_predictive
+from tests.communities.simulation import mixture_of
 
 rows = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3), st.booleans()).filter(
@@ -168,19 +167,23 @@ def mixed():
     return data + pc.Comparisons.from_pairs([0, 0, 2], [1, 3, 4], user=["u0", "u0", "u4"])
 
 
-def crowd_of(data, likelihood=None):
-    items = Inputs(index=np.arange(data.n_items))
-    hyper = ItemHyper(Independent(1.3), likelihood or Logit())
-    return MixtureData(Answers.of(data), items, hyper)
+def crowd_of(data, likelihood):
+    return mixture_of(data, Independent(1.3), likelihood)
+
+
+def fit_to_the_end(model, weights):
+    """A fit stops early: go on from where it is."""
+    taste = None
+    for _ in range(4):
+        taste = model.fit(weights, taste)
+    return taste
 
 
 def test_one_community_is_the_laplace_fit_of_the_same_choices(mixed):
     for likelihood in (Logit(), Probit()):
         crowd = crowd_of(mixed, likelihood)
         model = crowd.model(crowd.hyper.theta)
-        taste = None
-        for _ in range(4):  # a fit stops early: go on from where it is
-            taste = model.fit(crowd.answers.count, taste)
+        taste = fit_to_the_end(model, crowd.answers.count)
         whole = pc.PreferenceGP(
             Independent(1.3),
             likelihood=likelihood,
@@ -201,14 +204,9 @@ def test_slopes_in_answers_and_parameters_are_those_of_the_evidence(mixed):
     model, weights = crowd.model(theta), crowd.answers.count
 
     def log_z(w, at=theta):
-        there, taste = crowd.model(at), None
-        for _ in range(3):
-            taste = there.fit(w, taste)
-        return taste.log_z
+        return fit_to_the_end(crowd.model(at), w).log_z
 
-    taste = None
-    for _ in range(3):
-        taste = model.fit(weights, taste)
+    taste = fit_to_the_end(model, weights)
     slope, h = model.slope(taste), 1e-4
     for answer in range(0, len(weights), 4):
         shift = h * np.eye(len(weights))[answer]

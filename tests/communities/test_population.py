@@ -14,7 +14,7 @@ from penchant.communities import (
     Modes,
     PersonalVotes,
     UserEffectMixture,
-    extrapolated,
+    extrapolate,
     find_communities,
     find_variation,
     fit_modes,
@@ -63,7 +63,7 @@ def test_communities_explain_what_is_communal_and_not_what_is_personal(
 
 @pytest.mark.parametrize(("length", "expected"), [(1.0, 4.0), (0.5, 2.0), (2.0, 16.0)])
 def test_a_step_of_the_spread_is_taken_on_the_logarithmic_scale(length, expected):
-    moved = extrapolated(np.diag([1.0, 2.0]), np.diag([4.0, 2.0]), length)
+    moved = extrapolate(np.diag([1.0, 2.0]), np.diag([4.0, 2.0]), length)
     np.testing.assert_allclose(moved, np.diag([expected, 2.0]), atol=1e-9)
 
 

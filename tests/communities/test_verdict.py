@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from penchant.communities import (
+    draw_answers,
     find_communities,
     halve_items,
     halve_votes,
     judge,
-    redrawn,
     single_population,
 )
 from penchant.data import Comparisons
@@ -116,6 +116,6 @@ def test_new_answers_are_drawn_to_the_same_questions(likelihood):
         hyper=plain.hyper._replace(likelihood=likelihood),
     )
     counts = changed.answers.counts
-    drawn = redrawn(changed, np.zeros(counts.nnz), np.random.default_rng(0)).counts
+    drawn = draw_answers(changed, np.zeros(counts.nnz), np.random.default_rng(0)).counts
     np.testing.assert_array_equal(drawn.sum(axis=1), counts.sum(axis=1))
     assert judge(find_communities(changed)).verdict in ("supported", "personal", "too few")

@@ -124,6 +124,12 @@ MEANS, VARS = (
 )
 
 
+@pytest.fixture
+def outcome(likelihood, index):
+    """Answers of the case at every one of MEANS."""
+    return outcomes_of(likelihood, MEANS.size)[index]
+
+
 def test_every_likelihood_has_an_example():
     def leaves(cls):
         below = [leaf for sub in cls.__subclasses__() for leaf in leaves(sub)]
@@ -171,52 +177,13 @@ def test_log_concave_flag_is_honest(likelihood):
     assert likelihood.log_concave == (max(bends) <= 1e-12)
 
 
-@every_case
-def test_tilted_matches_integration(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
-    log_z, d1, d2 = likelihood.tilted(MEANS, VARS, outcome)
-    one = outcomes_of(likelihood, 1)[index]
-    reference = [reference_tilted(likelihood, m, v, one) for m, v in zip(MEANS, VARS, strict=True)]
-    true_log_z, centre, spread = np.array(reference).T
-    np.testing.assert_allclose(log_z, true_log_z, atol=1e-8)
-    np.testing.assert_allclose(d1 * np.sqrt(VARS), (centre - MEANS) / np.sqrt(VARS), atol=1e-6)
-    np.testing.assert_allclose(d2 * VARS, 1.0 - spread / VARS, atol=1e-6)
-
-
-@every_case
-def test_default_quadrature_agrees_with_closed_forms(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
-    own, default = (f(likelihood, MEANS, VARS, outcome) for f in (_own, Likelihood.tilted))
-    np.testing.assert_allclose(own.log_z, default.log_z, atol=1e-8)
-    np.testing.assert_allclose(own.d1 * np.sqrt(VARS), default.d1 * np.sqrt(VARS), atol=1e-6)
-    np.testing.assert_allclose(own.d2 * VARS, default.d2 * VARS, atol=1e-6)
-
-
-def _own(likelihood, mean, var, outcome):
-    return likelihood.tilted(mean, var, outcome)
-
-
-@every_case
-def test_default_quadrature_reaches_zero_variance(likelihood, index):
-    var = np.repeat([0.0, 1e-300, 1e-12, 1e-9, 1e-7, 1e-5], 8)
-    mean = np.tile(MEANS[:8], 6)
-    outcome = outcomes_of(likelihood, mean.size)[index]
-    own, default = (f(likelihood, mean, var, outcome) for f in (_own, Likelihood.tilted))
-    for one, other in zip(own, default, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-6, atol=2e-6)
-    certain = Likelihood.prob(likelihood, mean, var) if outcome.margin is None else 0.5
-    assert np.all((certain >= 0.0) & (certain <= 1.0))
-
-
-@every_case
-def test_tilting_by_a_power_matches_integration(likelihood, index):
-    power = np.resize([0.02, 0.3, 0.6, 0.95, 1.0], MEANS.size)
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
-    log_z, d1, d2 = power * np.array(likelihood.tilted_power(power, MEANS, VARS, outcome))
-    one = outcomes_of(likelihood, 1)[index]
+def is_as_integrated(found, likelihood, index, power=1.0):
+    """Whether log Z and its derivatives are those of `reference_tilted`."""
+    log_z, d1, d2 = found
+    one, powers = outcomes_of(likelihood, 1)[index], np.broadcast_to(power, MEANS.shape)
     reference = [
         reference_tilted(likelihood, m, v, one, c)
-        for m, v, c in zip(MEANS, VARS, power, strict=True)
+        for m, v, c in zip(MEANS, VARS, powers, strict=True)
     ]
     true_log_z, centre, spread = np.array(reference).T
     np.testing.assert_allclose(log_z, true_log_z, atol=1e-8)
@@ -225,8 +192,41 @@ def test_tilting_by_a_power_matches_integration(likelihood, index):
 
 
 @every_case
-def test_a_vanishing_power_leaves_the_expectation(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
+def test_tilted_matches_integration(likelihood, index, outcome):
+    is_as_integrated(likelihood.tilted(MEANS, VARS, outcome), likelihood, index)
+
+
+@every_case
+def test_default_quadrature_agrees_with_closed_forms(likelihood, index, outcome):
+    own = likelihood.tilted(MEANS, VARS, outcome)
+    default = Likelihood.tilted(likelihood, MEANS, VARS, outcome)
+    np.testing.assert_allclose(own.log_z, default.log_z, atol=1e-8)
+    np.testing.assert_allclose(own.d1 * np.sqrt(VARS), default.d1 * np.sqrt(VARS), atol=1e-6)
+    np.testing.assert_allclose(own.d2 * VARS, default.d2 * VARS, atol=1e-6)
+
+
+@every_case
+def test_default_quadrature_reaches_zero_variance(likelihood, index):
+    var = np.repeat([0.0, 1e-300, 1e-12, 1e-9, 1e-7, 1e-5], 8)
+    mean = np.tile(MEANS[:8], 6)
+    outcome = outcomes_of(likelihood, mean.size)[index]
+    own = likelihood.tilted(mean, var, outcome)
+    default = Likelihood.tilted(likelihood, mean, var, outcome)
+    for one, other in zip(own, default, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-6, atol=2e-6)
+    certain = Likelihood.prob(likelihood, mean, var) if outcome.margin is None else 0.5
+    assert np.all((certain >= 0.0) & (certain <= 1.0))
+
+
+@every_case
+def test_tilting_by_a_power_matches_integration(likelihood, index, outcome):
+    power = np.resize([0.02, 0.3, 0.6, 0.95, 1.0], MEANS.size)
+    found = power * np.array(likelihood.tilted_power(power, MEANS, VARS, outcome))
+    is_as_integrated(found, likelihood, index, power)
+
+
+@every_case
+def test_a_vanishing_power_leaves_the_expectation(likelihood, index, outcome):
     power = np.full(MEANS.size, np.finfo(float).tiny)
     _, d1, d2 = likelihood.tilted_power(power, MEANS, VARS, outcome)
     expected = likelihood.expected(MEANS, VARS, outcome)
@@ -235,8 +235,7 @@ def test_a_vanishing_power_leaves_the_expectation(likelihood, index):
 
 
 @every_case
-def test_tilted_derivatives_differentiate_log_z(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
+def test_tilted_derivatives_differentiate_log_z(likelihood, index, outcome):
     step = 1e-3 * np.sqrt(1.0 + VARS)
     above = likelihood.tilted(MEANS + step, VARS, outcome)
     below = likelihood.tilted(MEANS - step, VARS, outcome)
@@ -267,8 +266,7 @@ def test_tilted_stays_finite_far_out(likelihood, index):
 
 
 @every_case
-def test_expected_matches_integration(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
+def test_expected_matches_integration(likelihood, index, outcome):
     value = likelihood.expected(MEANS, VARS, outcome).value
     x = np.linspace(-12.0, 12.0, 1601)
     weight = norm.pdf(x) * (x[1] - x[0])
@@ -280,8 +278,7 @@ def test_expected_matches_integration(likelihood, index):
 
 
 @every_case
-def test_expected_derivatives(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
+def test_expected_derivatives(likelihood, index, outcome):
     at = likelihood.expected(MEANS, VARS, outcome)
     step = 1e-3 * np.sqrt(VARS)
     ahead = likelihood.expected(MEANS + step, VARS, outcome).value
@@ -353,33 +350,23 @@ def test_theta_round_trip(likelihood):
     np.testing.assert_allclose(likelihood.theta, theta)  # the original is untouched
 
 
+@pytest.mark.parametrize(
+    ("method", "power", "atol"),
+    [("tilted", (), 1e-6), ("tilted_power", (np.resize([0.02, 0.3, 0.95], MEANS.size),), 2e-6)],
+    ids=["whole", "power"],
+)
 @every_case
-def test_tilted_gradient_matches_finite_differences(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
-    gradient = likelihood.tilted_gradient(MEANS, VARS, outcome)
+def test_tilted_gradient_matches_finite_differences(likelihood, index, method, power, atol):
+    at = (*power, MEANS, VARS, outcomes_of(likelihood, MEANS.size)[index])
+    gradient = getattr(likelihood, f"{method}_gradient")(*at)
     theta, step = likelihood.theta, 1e-4
     assert gradient.shape == (theta.size, MEANS.size)
-    for k, row in enumerate(gradient):
-        move = step * np.eye(theta.size)[k]
-        ahead = likelihood.with_theta(theta + move).tilted(MEANS, VARS, outcome).log_z
-        behind = likelihood.with_theta(theta - move).tilted(MEANS, VARS, outcome).log_z
-        np.testing.assert_allclose(row, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
-
-
-@every_case
-def test_gradient_of_a_power_matches_finite_differences(likelihood, index):
-    outcome = outcomes_of(likelihood, MEANS.size)[index]
-    power = np.resize([0.02, 0.3, 0.95], MEANS.size)
-    gradient = likelihood.tilted_power_gradient(power, MEANS, VARS, outcome)
-    theta, step = likelihood.theta, 1e-4
-    for k, row in enumerate(gradient):
+    for row, move in zip(gradient, step * np.eye(theta.size), strict=True):
         ahead, behind = (
-            likelihood.with_theta(theta + s * step * np.eye(theta.size)[k])
-            .tilted_power(power, MEANS, VARS, outcome)
-            .log_z
-            for s in (1, -1)
+            getattr(likelihood.with_theta(moved), method)(*at).log_z
+            for moved in (theta + move, theta - move)
         )
-        np.testing.assert_allclose(row, (ahead - behind) / (2 * step), rtol=1e-5, atol=2e-6)
+        np.testing.assert_allclose(row, (ahead - behind) / (2 * step), rtol=1e-5, atol=atol)
 
 
 @every_likelihood
@@ -398,11 +385,10 @@ def test_check_accepts_what_it_explains(likelihood):
         likelihood.check(outcome)
 
 
-def test_reference_is_consistent():
+@pytest.mark.parametrize(("link", "cdf"), [("probit", ndtr), ("logit", expit)])
+def test_reference_is_consistent(link, cdf):
     """The test's own tie probabilities complete the wins and losses."""
     g, tie = np.linspace(-4, 4, 9), Outcomes(tie=np.array([True]))
     for t in (0.05, 0.5, 2.0):
-        band = np.exp(reference_log_prob(Ties(t), g, tie))
-        np.testing.assert_allclose(band + ndtr(g - t) + ndtr(-g - t), 1.0, atol=1e-13)
-        band = np.exp(reference_log_prob(Ties(t, "logit"), g, tie))
-        np.testing.assert_allclose(band + expit(g - t) + expit(-g - t), 1.0, atol=1e-13)
+        band = np.exp(reference_log_prob(Ties(t, link), g, tie))
+        np.testing.assert_allclose(band + cdf(g - t) + cdf(-g - t), 1.0, atol=1e-13)

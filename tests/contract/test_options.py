@@ -156,6 +156,15 @@ ENGINE = Parameter(wrong=WORD, idle=({"engine": "ray"},), only_how=True)
 ADDRESS = Parameter(wrong=(3, True), idle=({"address": "ray://here"},), only_how=True)
 DEVICE = Parameter("cpu", only_how=True, wrong=("gpu", 3, True))
 CHAINS = {"inference": "mcmc", "n_sweeps": 6, "n_chains": 1}
+DURATION = Parameter(10.0, utilities, wrong=("x", -1, 0, True, 10**400), timed=True)
+POSITIVE = ("x", 0, 2.5, True, None)
+RANKER_PARAMETERS = {
+    "kernel": Parameter("linear", scores, wrong=("x", 3, True)),
+    "n_landmarks": Parameter(
+        4, scores, wrong=POSITIVE[:4], idle=({"n_landmarks": 4, "kernel": "linear"},)
+    ),
+    "random_state": Parameter(1, scores, {"n_landmarks": 4}, wrong=("x", -1, 2.5)),
+}
 
 PARAMETERS = {
     "PreferenceGP": {
@@ -167,21 +176,13 @@ PARAMETERS = {
         "clustered": Parameter(False, widths, wrong=("yes", None, 1)),
         "raters": RATERS,
         "drift": Parameter("ou", utilities, wrong=WORD, timed=True),
-        "period": Parameter(
-            45.0,
-            utilities,
-            {"drift": "ou"},
-            wrong=("x", -1, 0, True, 10**400),
+        "period": replace(
+            DURATION,
+            value=45.0,
+            base={"drift": "ou"},
             idle=({"period": 5.0}, {"period": 5.0, "half_life": 3.0}),
-            timed=True,
         ),
-        "half_life": Parameter(
-            10.0,
-            utilities,
-            wrong=("x", -1, 0, True, 10**400),
-            idle=({"half_life": 5.0, "drift": "ou"},),
-            timed=True,
-        ),
+        "half_life": replace(DURATION, idle=({"half_life": 5.0, "drift": "ou"},)),
         "device": DEVICE,
         "n_restarts": RESTARTS,
         "random_state": SEED,
@@ -196,11 +197,7 @@ PARAMETERS = {
         "sparse": Parameter((2, 3), utilities, wrong=(3, "ab", ("a", "b"), (1, 2, 3), (0, 2))),
         "raters": RATERS,
         "max_user_rank": Parameter(
-            1,
-            utilities,
-            {"user_features": TASTES},
-            wrong=(0, "x", 2.5, True),
-            idle=({"max_user_rank": 3},),
+            1, utilities, {"user_features": TASTES}, POSITIVE[:4], ({"max_user_rank": 3},)
         ),
         "n_restarts": RESTARTS,
         "engine": ENGINE,
@@ -211,13 +208,13 @@ PARAMETERS = {
     },
     "CommunityGP": {
         "concentration": Parameter(
-            50.0, communities, CHAINS, wrong=("x", None, -1, 0, (1,), (1, 2, 3), True)
+            50.0, communities, CHAINS, wrong=("x", None, -1, 0, (1,), (1, 0), (1, 2, 3), True)
         ),
         "kernel": KERNEL,
         "likelihood": LIKELIHOOD,
         "inference": Parameter("mcmc", communities, {"n_sweeps": 6, "n_chains": 1}, wrong=WORD),
         "n_communities": Parameter(
-            3, communities, wrong=(0, "x", 2.5, True), idle=({**CHAINS, "n_communities": 2},)
+            3, communities, wrong=POSITIVE[:4], idle=({**CHAINS, "n_communities": 2},)
         ),
         "sampler": Parameter("blocked", communities, CHAINS, wrong=(*WORD, None)),
         "personal": Parameter(True, utilities, wrong=("x", None, 3)),
@@ -232,51 +229,30 @@ PARAMETERS = {
         ),
         "optimize": Parameter("evidence", utilities, wrong=(*WORD, "em")),
         "max_rank": Parameter(
-            2,
-            utilities,
-            wrong=(0, "x", 2.5, True),
-            idle=({"max_rank": 2, "personal": True},),
+            2, utilities, wrong=POSITIVE[:4], idle=({"max_rank": 2, "personal": True},)
         ),
         "engine": ENGINE,
         "address": ADDRESS,
         "progress": PROGRESS,
         "random_state": SEED,
     },
-    "RankRLS": {
-        "kernel": Parameter("linear", scores, wrong=("x", 3, True)),
-        "alpha": Parameter(100.0, scores, wrong=NUMBER),
-        "n_landmarks": Parameter(
-            4,
-            scores,
-            wrong=("x", 0, 2.5, True),
-            idle=({"n_landmarks": 4, "kernel": "linear"},),
-        ),
-        "random_state": Parameter(1, scores, {"n_landmarks": 4}, wrong=("x", -1, 2.5)),
-    },
+    "RankRLS": {**RANKER_PARAMETERS, "alpha": Parameter(100.0, scores, wrong=NUMBER)},
     "KPCRank": {
-        "kernel": Parameter("linear", scores, wrong=("x", 3, True)),
-        "n_components": Parameter(1, scores, wrong=("x", 0, 2.5, True, None)),
-        "max_components": Parameter(1, scores, wrong=("x", 0, 2.5, True, None)),
+        **RANKER_PARAMETERS,
+        "n_components": Parameter(1, scores, wrong=POSITIVE),
+        "max_components": Parameter(1, scores, wrong=POSITIVE),
         "selection": Parameter("truncate", scores, {"n_components": 2}, wrong=(*WORD, None)),
-        "n_landmarks": Parameter(4, scores, wrong=("x", 0, 2.5, True)),
-        "random_state": Parameter(1, scores, {"n_landmarks": 4}, wrong=("x", -1, 2.5)),
+        "n_landmarks": replace(RANKER_PARAMETERS["n_landmarks"], idle=()),
     },
     "RankSVM": {
-        "kernel": Parameter("linear", scores, wrong=("x", 3, True)),
+        **RANKER_PARAMETERS,
         "C": Parameter(100.0, scores, wrong=NUMBER),
-        "max_pairs": Parameter(20, scores, wrong=("x", 0, 2.5, True, None)),
+        "max_pairs": Parameter(20, scores, wrong=POSITIVE),
         "tol": Parameter(0.5, scores, wrong=NUMBER),
-        "max_iter": Parameter(1, scores, wrong=("x", 0, 2.5, True, None)),
-        "n_landmarks": Parameter(
-            4,
-            scores,
-            wrong=("x", 0, 2.5, True),
-            idle=({"n_landmarks": 4, "kernel": "linear"},),
-        ),
-        "random_state": Parameter(1, scores, {"n_landmarks": 4}, wrong=("x", -1, 2.5)),
+        "max_iter": Parameter(1, scores, wrong=POSITIVE),
     },
     "PreferencePerceptron": {
-        "k": Parameter(1, weights, wrong=("x", 0, 2.5, True, None)),
+        "k": Parameter(1, weights, wrong=POSITIVE),
         "feature_map": Parameter(
             lambda docs, order: np.sum(np.asarray(docs)[order], axis=0),
             weights,
@@ -316,11 +292,15 @@ def made(name, **settings):
 fitted = cache(made)
 
 
-def each_of(values, name, option):
-    return [pytest.param(name, option, value, id=f"{name} {option} {value!r}") for value in values]
-
-
 EVERY = [(name, option) for name, options in PARAMETERS.items() for option in options]
+
+
+def every_of(column):
+    return [
+        pytest.param(name, option, value, id=f"{name} {option} {value!r}")
+        for name, option in EVERY
+        for value in getattr(PARAMETERS[name][option], column)
+    ]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -340,19 +320,15 @@ def test_every_parameter_matters(name, option):
             changed = made(name, **{option: row.value})
             assert same(utilities(changed), utilities(fitted(name)))
         return
-    before = made(name, data=DATA if row.timed else PLAIN, **row.base)
-    after = made(name, data=DATA if row.timed else PLAIN, **{**row.base, option: row.value})
-    assert not same(row.look(after), row.look(before))
+    data = DATA if row.timed else PLAIN
+    before, after = (
+        row.look(made(name, data=data, **{**row.base, **more}))
+        for more in ({}, {option: row.value})
+    )
+    assert not same(after, before)
 
 
-@pytest.mark.parametrize(
-    ("name", "option", "value"),
-    [
-        case
-        for name, option in EVERY
-        for case in each_of(PARAMETERS[name][option].wrong, name, option)
-    ],
-)
+@pytest.mark.parametrize(("name", "option", "value"), every_of("wrong"))
 def test_wrong_values_are_refused(name, option, value):
     row = PARAMETERS[name][option]
     with pytest.raises(pc.DataError) as caught:
@@ -361,22 +337,13 @@ def test_wrong_values_are_refused(name, option, value):
     assert "must be" in str(caught.value), caught.value
 
 
-@pytest.mark.parametrize(
-    ("name", "option", "settings"),
-    [
-        case
-        for name, option in EVERY
-        for case in each_of(PARAMETERS[name][option].idle, name, option)
-    ],
-)
+@pytest.mark.parametrize(("name", "option", "settings"), every_of("idle"))
 def test_parameters_that_cannot_matter_are_refused_or_warned_about(name, option, settings):
-    data = DATA if PARAMETERS[name][option].timed else PLAIN
+    caught = pytest.raises(pc.DataError, match=option)
     if option in ("n_sweeps", "n_chains"):  # one script may try both ways to infer
-        with pytest.warns(pc.DataWarning, match=f"{option}=.* without effect"):
-            made(name, data=data, **settings)
-    else:
-        with pytest.raises(pc.DataError, match=option):
-            made(name, data=data, **settings)
+        caught = pytest.warns(pc.DataWarning, match=f"{option}=.* without effect")
+    with caught:
+        made(name, data=DATA if PARAMETERS[name][option].timed else PLAIN, **settings)
 
 
 # The table of keywords
@@ -442,6 +409,7 @@ WITHDRAW = {
     "answers": Keyword([GIVEN[0]], [GIVEN[1]], (*NO_PAIRS, [("a", "a")]), {"user": "user 1"}, BARE),
     "user": Keyword("user 1", "user 6", NO_USER, {"answers": [SHARED]}, BARE),
 }
+OF_USERS = Keyword([[0.0]], [[1.0]], ("x", [[0.0, 1.0]], [[np.nan]]), needs=ABOUT)
 PREDICT = {
     "X": Keyword(None, X[:2] + 0.1, ("x", 3, X[:, :1], [[np.nan, 1.0]])),
     "users": Keyword(None, ["user 1", "user 6"], ("nobody", [99], True)),
@@ -486,6 +454,7 @@ SCORE_RANKER = {
 RANKER = {"fit": FIT_RANKER, "predict": PREDICT_RANKER, "score": SCORE_RANKER, "save": SAVE}
 
 AT = Keyword(1.0, 80.0, ("x", True, float("nan"), []), needs=DRIFT)
+TURNED, NO_ORDER = [3, 0, 1, 2], ("x", None, 3, [9, 1, 2, 3], [0, 0, 1, 2])
 POOLED_USER = Keyword(wrong=("user 1", "nobody", []))
 
 KEYWORDS = {
@@ -532,26 +501,15 @@ KEYWORDS = {
         },
         "fold_in": {
             "data": Keyword(NEW, NEW + NEW, (None, 3, "x", PLAIN), needs=BARE),
-            "user_features": Keyword(
-                [[0.0]], [[1.0]], ("x", 3, [[0.0], [1.0]], [[np.nan]]), {"data": NEW}, ABOUT
+            "user_features": replace(
+                OF_USERS, wrong=("x", 3, [[0.0], [1.0]], [[np.nan]]), base={"data": NEW}
             ),
         },
         "knowing": {"users": UNSCANNED},
-        "predict": {
-            **PREDICT,
-            "user_features": Keyword(
-                [[0.0]], [[1.0]], ("x", [[0.0, 1.0]], [[np.nan]]), needs=ABOUT
-            ),
-        },
+        "predict": {**PREDICT, "user_features": OF_USERS},
         "predict_proba": {
             **PREDICT_PROBA,
-            "user_features": Keyword(
-                [[0.0]],
-                [[1.0]],
-                ("x", [[0.0, 1.0]], [[np.nan]]),
-                {"pairs": [("a", "e")]},
-                ABOUT,
-            ),
+            "user_features": replace(OF_USERS, base={"pairs": [("a", "e")]}),
         },
         "rank": RANK,
         "save": SAVE,
@@ -571,14 +529,7 @@ KEYWORDS = {
         "predict": PREDICT,
         "predict_proba": PREDICT_PROBA,
         "rank": RANK,
-        "resume": {
-            "n_sweeps": Keyword(
-                2,
-                6,
-                ("x", None, -1, 2.5, True),
-                needs=tuple(CHAINS.items()),
-            )
-        },
+        "resume": {"n_sweeps": replace(FEW, one=2, other=6, needs=tuple(CHAINS.items()))},
         "save": SAVE,
         "score": SCORE,
         "tell": TELL,
@@ -593,22 +544,13 @@ KEYWORDS = {
         "partial_fit": {**FIT_RANKER, "X": replace(FIT_RANKER["X"], other=-MANY)},
         "learn": {
             "docs": Keyword(
-                MANY[:4],
-                MANY[4:8],
-                ("x", None, 3),
-                {"presented": range(4), "feedback": [3, 0, 1, 2]},
+                MANY[:4], MANY[4:8], NO_ORDER[:3], {"presented": range(4), "feedback": TURNED}
             ),
             "presented": Keyword(
-                [0, 1, 2, 3],
-                [1, 0, 2, 3],
-                ("x", None, [9, 1, 2, 3], [0, 0, 1, 2]),
-                {"docs": MANY[:4], "feedback": [3, 0, 1, 2]},
+                [0, 1, 2, 3], [1, 0, 2, 3], NO_ORDER, {"docs": MANY[:4], "feedback": TURNED}
             ),
             "feedback": Keyword(
-                [0, 1, 3, 2],
-                [1, 0, 2, 3],
-                ("x", None, [9, 1, 2, 3], [0, 0, 1, 2]),
-                {"docs": MANY[:4], "presented": [3, 0, 1, 2]},
+                [0, 1, 3, 2], [1, 0, 2, 3], NO_ORDER, {"docs": MANY[:4], "presented": TURNED}
             ),
         },
         "learn_pairs": {

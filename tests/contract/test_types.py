@@ -30,10 +30,7 @@ def test_a_misspelt_method_is_found(tmp_path):
     source = Path(pc.__file__).parents[1]
     command = [sys.executable, "-m", "mypy", "--config-file", str(source.parent / "pyproject.toml")]
     found = subprocess.run(
-        [*command, str(tmp_path / "snippet.py")],
-        capture_output=True,
-        text=True,
-        cwd=source.parent,
+        [*command, str(tmp_path / "snippet.py")], capture_output=True, text=True, cwd=source.parent
     )
     lines = [line for line in found.stdout.splitlines() if ": error" in line]
     assert len(lines) == 5, found.stdout

@@ -6,6 +6,8 @@ import pickle
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 import joblib
 import numpy as np
@@ -14,44 +16,29 @@ from sklearn.base import clone
 
 import penchant as pc
 from penchant.models import UtilityModel
+from tests.simulation import DRINKS as ITEMS
+from tests.simulation import opposite_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 
-ITEMS = ("tea", "milk", "water", "juice", "wine")
 USERS = tuple(f"user {u:02d}" for u in range(12))
 X = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.0], [3.0, 0.3], [4.0, 0.9]])
 LINKS = {"near": np.eye(5, k=1) + np.eye(5, k=-1)}
 PAIRS = [(a, b) for a in ITEMS for b in ITEMS if a < b]
 
+QUIET = {"random_state": 0, "progress": False}
+CHAINS = {"inference": "mcmc", "n_sweeps": 10, "n_chains": 1}
 MODELS = {
-    "PreferenceGP": lambda **how: pc.PreferenceGP(random_state=0, **how),
-    "MultiUserGP": lambda **how: pc.MultiUserGP(random_state=0, progress=False, **how),
-    "CommunityGP": lambda **how: pc.CommunityGP(random_state=0, progress=False, **how),
-    "CommunityGP with personal taste": lambda **how: pc.CommunityGP(
-        random_state=0, progress=False, personal=True, **how
-    ),
-    "CommunityGP by chains": lambda **how: pc.CommunityGP(
-        random_state=0, progress=False, inference="mcmc", n_sweeps=10, n_chains=1, **how
-    ),
+    "PreferenceGP": partial(pc.PreferenceGP, random_state=0),
+    "MultiUserGP": partial(pc.MultiUserGP, **QUIET),
+    "CommunityGP": partial(pc.CommunityGP, **QUIET),
+    "CommunityGP with personal taste": partial(pc.CommunityGP, personal=True, **QUIET),
+    "CommunityGP by chains": partial(pc.CommunityGP, **CHAINS, **QUIET),
 }
 
 
 def votes(seed=0, n_each=10, users=USERS, tie_rate=0.0):
-    """Half of the users like the items in order, the other half the other way round."""
-    rng = np.random.default_rng(seed)
-    user = np.repeat(np.arange(len(users)), n_each)
-    a = rng.integers(5, size=len(user))
-    b = (a + rng.integers(1, 5, size=len(user))) % 5
-    first = np.where(user % 2 == 0, a < b, a > b) ^ (rng.random(len(user)) < 0.05)
-    winner, loser = np.where(first, a, b), np.where(first, b, a)
-    return pc.Comparisons.from_pairs(
-        [ITEMS[i] for i in winner],
-        [ITEMS[i] for i in loser],
-        user=[users[u] for u in user],
-        tie=rng.random(len(user)) < tie_rate if tie_rate else None,
-        items=ITEMS,
-        users=users,
-    )
+    return opposite_votes(users, n_each, seed, tie_rate)
 
 
 @pytest.fixture(params=MODELS, scope="module")
@@ -190,13 +177,9 @@ def test_intervals_are_those_of_the_belief_centred(shared):
     np.testing.assert_allclose([reach[item] for item in ITEMS], expected, rtol=1e-6)
 
 
-def test_score_is_the_mean_log_likelihood(shared):
-    data = votes(seed=5)
-    users = [data.users[u] for u in data.user]
-    pairs = np.column_stack([data.winner, data.loser])
-    p = shared.predict_proba(pairs, users)
-    assert shared.score(data) == pytest.approx(np.average(np.log(p), weights=data.count))
-    assert np.log(0.5) < shared.score(data) < 0 or not shared.comparisons_.users
+def test_strangers_are_scored_as_the_population(shared):
+    """The score of people who are known is in test_circumstances.py."""
+    assert np.log(0.5) < shared.score(votes(seed=5)) < 0 or not shared.comparisons_.users
     stranger = pc.Comparisons.from_pairs(["tea"], ["wine"], user=["nobody yet"])
     population = np.log(shared.predict_proba([("tea", "wine")]))[0]
     assert shared.score(stranger) == pytest.approx(population)
@@ -218,19 +201,6 @@ def test_withdrawing_what_was_told_is_as_if_it_never_was(model):
     model.withdraw(more)
     assert model.comparisons_ == copy.deepcopy(model.comparisons_)
     assert np.abs(model.predict(users=USERS) - before).max() < max(1e-5, 1e-3 * moved)
-
-
-def test_withdrawing_any_answer_equals_a_refit(name):
-    how = {"optimize": None}
-    data = votes()
-    some = data._with_count((np.arange(len(data)) % 7 == 0) * 1)
-    model = MODELS[name](**how).fit(X, data).withdraw(some)
-    assert model.comparisons_.n_comparisons == data.n_comparisons - some.n_comparisons
-    if name != "CommunityGP by chains":  # whose communities stay those that were sampled
-        refit = MODELS[name](**how).fit(X, data.without(some))
-        np.testing.assert_allclose(
-            model.predict(users=USERS), refit.predict(users=USERS), atol=1e-6
-        )
 
 
 def test_only_what_is_there_can_be_withdrawn(model):
@@ -348,20 +318,10 @@ def test_features_of_users_in_the_place_of_relations_are_refused(name):
         MODELS[name]().fit(X, votes(), np.zeros((12, 2)))
 
 
-def shown_votes(seed=0, tie_rate=0.0):
+def shown_votes(seed=0):
     """The same votes with an order, told of nine in ten."""
-    data = votes(seed, tie_rate=tie_rate)
-    rng = np.random.default_rng(seed)
-    names = {"items": ITEMS, "users": USERS}
-    return pc.Comparisons.from_pairs(
-        [ITEMS[i] for i in data.winner],
-        [ITEMS[i] for i in data.loser],
-        user=[USERS[u] for u in data.user],
-        tie=data.tie,
-        count=data.count,
-        first=rng.choice([-1, 0, 1], size=len(data), p=[0.3, 0.1, 0.6]),
-        **names,
-    )
+    data, rng = votes(seed), np.random.default_rng(seed)
+    return replace(data, first=rng.choice([-1, 0, 1], size=len(data), p=[0.3, 0.1, 0.6]))
 
 
 def test_effects_are_told_where_the_order_is(name, shared):

@@ -19,36 +19,41 @@ def test_a_missing_loser_is_named_with_its_row(nothing):
     )
 
 
-def test_a_missing_winner_in_an_array_of_floats():
-    assert "column 'winner' row 1 is empty" in complaint(np.array([1.0, np.nan]), [2, 3])
-
-
-def test_a_missing_user():
-    message = complaint(["a"], ["b"], user=[None])
-    assert "column 'user' row 0 is empty: where users are given" in message
-
-
-def test_self_comparisons():
-    assert complaint(["a", "c"], ["b", "c"]).startswith("row 1 compares 'c' with itself")
-
-
-def test_a_tie_with_itself_is_a_self_comparison_too():
-    assert "compares 'a' with itself" in complaint(["a"], ["a"], tie=[True])
-
-
-def test_lengths_that_differ():
-    assert complaint(["a", "b"], ["b"]) == (
-        "winner has 2 entries and loser has 1: every column must have one entry per comparison"
-    )
-    assert "tie has 3" in complaint(["a"], ["b"], tie=[True, False, True])
-
-
-def test_unknown_items_and_users():
-    message = complaint(["apple"], ["paer"], items=["apple", "pear"])
-    assert message.startswith(
-        "column 'loser' row 0 names 'paer' (did you mean 'pear'?), which is not one of the 2 items"
-    )
-    assert "not one of the 1 users" in complaint(["a"], ["b"], user=["v"], users=["u"])
+@pytest.mark.parametrize(
+    ("winner", "loser", "options", "message"),
+    [
+        (np.array([1.0, np.nan]), [2, 3], {}, "column 'winner' row 1 is empty"),
+        (["a"], ["b"], {"user": [None]}, "column 'user' row 0 is empty: where users are given"),
+        (["a", "c"], ["b", "c"], {}, "row 1 compares 'c' with itself"),
+        (["a"], ["a"], {"tie": [True]}, "row 0 compares 'a' with itself"),
+        (["a", "b"], ["b"], {}, "winner has 2 entries and loser has 1: every column must have one"),
+        (["a"], ["b"], {"tie": [True] * 3}, "winner has 1 entries and tie has 3"),
+        (
+            ["apple"],
+            ["paer"],
+            {"items": ["apple", "pear"]},
+            "column 'loser' row 0 names 'paer' (did you mean 'pear'?), which is not one of the 2 "
+            "items",
+        ),
+        (
+            ["a"],
+            ["b"],
+            {"user": ["v"], "users": ["u"]},
+            "column 'user' row 0 names 'v', which is not one of the 1 users",
+        ),
+        (["a"], ["b"], {"users": ["u"]}, "users names the users, but no user column"),
+        (
+            ["a"],
+            ["b"],
+            {"tie": [True], "margin": [1.0]},
+            "column 'margin' row 0 is 1.0: it must be finite, not negative (else swap winner and "
+            "loser), and 0 in a tie",
+        ),
+        ([], [], {}, "there are no comparisons: the data are empty"),
+    ],
+)
+def test_each_fault_is_named(winner, loser, options, message):
+    assert complaint(winner, loser, **options).startswith(message)
 
 
 def test_an_unknown_item_compared_with_itself_is_reported_once_per_fault():
@@ -59,19 +64,14 @@ def test_an_unknown_item_compared_with_itself_is_reported_once_per_fault():
 
 @pytest.mark.parametrize("kind", ["items", "users"])
 def test_names_in_a_universe_must_be_distinct_and_say_something(kind):
-    columns = {"winner": ["a"], "loser": ["b"], "user": ["a"]}
-    with pytest.raises(DataError, match=f"{kind} names 'a' more than once"):
-        Comparisons.from_pairs(**columns, **{kind: ["a", "b", "a"]})
-    with pytest.raises(DataError, match=rf"{kind}\[1\] is empty"):
-        Comparisons.from_pairs(**columns, **{kind: ["a", None]})
-    with pytest.raises(DataError, match=f"{kind} is the single text 'ab'"):
-        Comparisons.from_pairs(**columns, **{kind: "ab"})
-    with pytest.raises(DataError, match=rf"{kind} is 3: .* give range\(n\)"):
-        Comparisons.from_pairs(**columns, **{kind: 3})
-
-
-def test_users_without_a_user_column():
-    assert "no user column" in complaint(["a"], ["b"], users=["u"])
+    for names, message in (
+        (["a", "b", "a"], "names 'a' more than once"),
+        (["a", None], r"\[1\] is empty"),
+        ("ab", "is the single text 'ab'"),
+        (3, r"is 3: .* give range\(n\)"),
+    ):
+        with pytest.raises(DataError, match=f"{kind} ?{message}"):
+            Comparisons.from_pairs(["a"], ["b"], user=["a"], **{kind: names})
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, float("inf"), float("nan"), "many", None])
@@ -86,36 +86,21 @@ def test_margins_must_be_finite_and_not_negative(margin):
     assert f"column 'margin' row 0 is {margin!r}" in complaint(["a"], ["b"], margin=[margin])
 
 
-def test_a_tie_has_no_margin():
-    assert "0 in a tie" in complaint(["a"], ["b"], tie=[True], margin=[1.0])
-
-
 @pytest.mark.parametrize("wrong", [np.array([0, 2]), np.array([0.0, 0.5]), ["no", "maybe"], [1, 3]])
 def test_ties_must_be_boolean_like(wrong):
     assert "column 'tie' row 1 is" in complaint(["a", "b"], ["b", "c"], tie=wrong)
 
 
 @pytest.mark.parametrize(
-    ("marks", "meaning"),
+    "marks",
     [
-        ([True, False], [True, False]),
-        (np.array([1, 0]), [True, False]),
-        (["Yes", "n"], [True, False]),
-        (["TRUE", None], [True, False]),
-        (["1", ""], [True, False]),
-        ([1.0, float("nan")], [True, False]),
-        ((1, 0), [True, False]),
-        (np.array([True, False]), [True, False]),
-        (np.array(["yes", "no"]), [True, False]),
+        *([True, False], ["Yes", "n"], ["TRUE", None], ["1", ""], [1.0, float("nan")], (1, 0)),
+        *(np.array(pair) for pair in ([1, 0], [True, False], ["yes", "no"])),
     ],
 )
-def test_marks_of_ties(marks, meaning):
+def test_marks_of_ties(marks):
     data = Comparisons.from_pairs(["a", "b"], ["b", "c"], tie=marks)
-    assert data.tie.tolist() == meaning
-
-
-def test_empty_data():
-    assert complaint([], []).startswith("there are no comparisons: the data are empty")
+    assert data.tie.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

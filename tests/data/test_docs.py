@@ -1,13 +1,15 @@
-"""The page about data says what is true: its snippets run and show what it claims."""
+"""The pages about data say what is true: their snippets run and show what they claim."""
 
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from penchant.io import SPELLINGS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "data.md"
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
 
 
@@ -28,3 +30,13 @@ def test_the_page_lists_the_spellings_that_are_recognised():
     page = PAGE.read_text(encoding="utf-8")
     for role, words in SPELLINGS.items():
         assert f"| {role} | {', '.join(words)}" in page
+
+
+def test_the_examples_of_choices_run_in_order():
+    page = (DOCS / "choices.md").read_text(encoding="utf-8")
+    scope: dict[str, object] = {}
+    blocks = [block for language, block in BLOCK.findall(page) if language == "python"]
+    for block in blocks:
+        exec(block, scope)
+    assert len(blocks) == len(scope["sets"]) == 2
+    assert np.isfinite(scope["gp"].predict()).all()

@@ -86,7 +86,7 @@ def test_what_was_added_can_be_taken_back(raw, more, parts):
 @given(rows, part_sets, st.integers(0, 100))
 def test_nothing_else_can_be_taken_back(raw, parts, which):
     data = build(raw, parts)
-    one = data._with_count((np.arange(len(data)) == which % len(data)) * (data.count + 1))
+    one = data.with_counts((np.arange(len(data)) == which % len(data)) * (data.count + 1))
     with pytest.raises(DataError, match="is to be taken back") as caught:
         data.without(one)
     assert f"{one.count[0]} times, but occurred {one.count[0] - 1} times" in str(caught.value)

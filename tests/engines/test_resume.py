@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.base import clone
 
 import penchant as pc
 from penchant.cli import main
@@ -70,22 +71,31 @@ def test_an_interrupted_scan_begins_anew(scan, kept, monkeypatch):
     assert not any(kept.glob("file-*"))
 
 
-def test_an_interrupted_fit_goes_on(scan, kept, monkeypatch):
+@pytest.mark.parametrize(
+    ("model", "work", "n_sweeps"),
+    [
+        (pc.MultiUserGP(optimize=None), ADVANCE, 3),
+        (pc.CommunityGP(personal=False, optimize=None, n_communities=2), CHOOSE, 1),
+    ],
+    ids=["users", "communities"],
+)
+def test_an_interrupted_fit_goes_on(scan, kept, monkeypatch, model, work, n_sweeps):
     with scan() as votes:
         with monkeypatch.context() as patch:
-            every = count_buckets(patch, ADVANCE)
-            expected = pc.MultiUserGP(optimize=None).fit(None, votes)
+            every = count_buckets(patch, work)
+            expected = clone(model).fit(None, votes)
         with monkeypatch.context() as patch:
-            count_buckets(patch, ADVANCE, stop_at=3 * N_BUCKETS + 5)
+            count_buckets(patch, work, stop_at=n_sweeps * N_BUCKETS + 5)
             with pytest.raises(KeyboardInterrupt):
-                pc.MultiUserGP(optimize=None).fit(None, votes)
+                clone(model).fit(None, votes)
     with scan() as votes, monkeypatch.context() as patch:
-        rest = count_buckets(patch, ADVANCE)
-        model = pc.MultiUserGP(optimize=None).fit(None, votes)
-    assert len(rest) == len(every) - 3 * N_BUCKETS
-    assert model.log_evidence_ == expected.log_evidence_
-    assert np.array_equal(model.posterior_.shared_mean, expected.posterior_.shared_mean)
-    assert np.array_equal(model.predict(users="u3"), expected.predict(users="u3"))
+        rest = count_buckets(patch, work)
+        resumed = clone(model).fit(None, votes)
+    assert len(rest) == len(every) - n_sweeps * N_BUCKETS
+    evidence = [getattr(each, "log_evidence_", each.report_) for each in (resumed, expected)]
+    assert evidence[0] == evidence[1]
+    assert np.array_equal(resumed.predict(), expected.predict())
+    assert np.array_equal(resumed.predict(users="u3"), expected.predict(users="u3"))
     assert not any(kept.glob("sweeps-*"))
 
 
@@ -98,23 +108,6 @@ def test_other_settings_begin_anew(scan, monkeypatch):
         resumed = pc.MultiUserGP(**other).fit(None, votes)
         anew = pc.MultiUserGP(**other).fit(None, votes)
     assert resumed.log_evidence_ == anew.log_evidence_
-
-
-def test_interrupted_communities_go_on(scan, monkeypatch):
-    settings = {"personal": False, "optimize": None, "n_communities": 2}
-    with scan() as votes:
-        with monkeypatch.context() as patch:
-            every = count_buckets(patch, CHOOSE)
-            expected = pc.CommunityGP(**settings).fit(None, votes)
-        with monkeypatch.context() as patch:
-            count_buckets(patch, CHOOSE, N_BUCKETS + 5)
-            with pytest.raises(KeyboardInterrupt):
-                pc.CommunityGP(**settings).fit(None, votes)
-        with monkeypatch.context() as patch:
-            rest = count_buckets(patch, CHOOSE)
-            model = pc.CommunityGP(**settings).fit(None, votes)
-    assert len(rest) == len(every) - N_BUCKETS
-    assert np.array_equal(model.predict(users="u3"), expected.predict(users="u3"))
 
 
 KILLED = """

@@ -40,9 +40,10 @@ def test_the_posterior_of_a_fit_in_memory(fitted, in_memory, whole):
     assert fitted.report_.converged
 
 
-@pytest.mark.parametrize("shards", [1, 8])
-def test_shards_change_no_bit(vote_files, fitted, shards):
-    with pc.scan_comparisons(str(vote_files / "part-*.csv"), shards=shards) as votes:
+@pytest.mark.parametrize("memory", [{"shards": 1}, {"shards": 8}, {"shards": 8, "max_memory": 0}])
+def test_shards_and_memory_change_no_bit(vote_files, fitted, memory):
+    """Without memory, parts and states are read again for every sweep."""
+    with pc.scan_comparisons(str(vote_files / "part-*.csv"), **memory) as votes:
         other = pc.MultiUserGP(optimize=None).fit(None, votes)
         assert other.log_evidence_ == fitted.log_evidence_
         shared, same = other.posterior_, fitted.posterior_
@@ -50,13 +51,6 @@ def test_shards_change_no_bit(vote_files, fitted, shards):
         assert np.array_equal(shared.shared_lower, same.shared_lower)
         some = ["u3", "u9"]
         assert np.array_equal(other.predict(users=some), fitted.predict(users=some))
-
-
-def test_no_memory_changes_no_bit(vote_files, fitted):
-    """Parts and states are read again for every sweep."""
-    with pc.scan_comparisons(str(vote_files / "part-*.csv"), shards=8, max_memory=0) as votes:
-        other = pc.MultiUserGP(optimize=None).fit(None, votes)
-        assert other.log_evidence_ == fitted.log_evidence_
         assert not list(votes.files.folder.glob("sweeps-*"))
 
 

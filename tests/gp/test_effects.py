@@ -96,15 +96,13 @@ def test_gradient_is_that_of_finite_differences(check_gradient, m, rank, rule):
     check_gradient(problem, ItemHyper(KERNEL, Probit()))
 
 
-@pytest.mark.parametrize("likelihood", [Logit(), Ties(0.4)], ids=repr)
-def test_gradient_with_parameters_of_the_likelihood(check_gradient, likelihood):
-    problem = problem_of(comparisons(ties=isinstance(likelihood, Ties)))
-    check_gradient(problem, ItemHyper(KERNEL, likelihood))
-
-
-def test_gradient_with_margins(check_gradient):
-    problem = problem_of(comparisons(margins=True), "exact")
-    check_gradient(problem, ItemHyper(KERNEL, Gaussian(0.4)))
+@pytest.mark.parametrize(
+    ("likelihood", "rule", "more"),
+    [(Logit(), "ep", {}), (Ties(0.4), "ep", {"ties": 1}), (Gaussian(0.4), "exact", {"margins": 1})],
+    ids=repr,
+)
+def test_gradient_with_parameters_of_the_likelihood(check_gradient, likelihood, rule, more):
+    check_gradient(problem_of(comparisons(**more), rule), ItemHyper(KERNEL, likelihood))
 
 
 def test_one_pair_is_what_integration_says():

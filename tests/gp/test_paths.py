@@ -79,10 +79,11 @@ def test_a_sweep_is_that_of_dense_algebra():
     np.testing.assert_allclose(effects, S[-2:, -2:], atol=1e-9)
     z, row = np.array([[1.0], [-0.7]]), np.zeros(len(K))
     row[[4 * N + 1, 4 * N + 3, -2, -1]] = 1.0, -1.0, 1.0, -0.7
-    one, other = np.array([1]), np.array([3])
+    few = problem.universe.take(np.array([3, 1]))
     for asked in (posterior, replace(posterior, days=DAYS[-1:])):
-        shown = asked.difference(one, other, z)
-        np.testing.assert_allclose(shown, [[row @ mean], [row @ S @ row]], atol=1e-7)
+        for target, one, other in ((None, [1], [3]), (few, [1], [0])):
+            shown = asked.at(target).difference(np.array(one), np.array(other), z)
+            np.testing.assert_allclose(shown, [[row @ mean], [row @ S @ row]], atol=1e-7)
 
 
 @pytest.mark.parametrize(("rule", "likelihood"), [("ep", Ties(0.5)), ("variational", Probit())])
@@ -111,6 +112,17 @@ def test_any_time_follows_exactly():
         np.testing.assert_allclose(then.covariance(), wanted, atol=1e-6)
 
 
+def over_time(rng, paths, per_period, days=7.0):
+    """So many answers a period of so many days; paths: (periods, items) utilities."""
+    n_periods, n_items = paths.shape
+    t = np.repeat(np.arange(n_periods), per_period)
+    a = rng.integers(n_items, size=len(t))
+    b = (a + rng.integers(1, n_items, size=len(t))) % n_items
+    won = paths[t, a] - paths[t, b] + rng.standard_normal(len(t)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    return pc.Comparisons.from_pairs(winner, loser, time=days * t, items=range(n_items))
+
+
 def drifting(seed, n_items=8, n_periods=40, per_period=12, sd=1.0, timescale=15.0):
     rng = np.random.default_rng(seed)
     keep = np.exp(-1.0 / timescale)
@@ -118,12 +130,7 @@ def drifting(seed, n_items=8, n_periods=40, per_period=12, sd=1.0, timescale=15.
     paths[0] = sd * rng.standard_normal(n_items)
     for t in range(1, n_periods):
         paths[t] = keep * paths[t - 1] + sd * np.sqrt(1 - keep**2) * rng.standard_normal(n_items)
-    t = np.repeat(np.arange(n_periods), per_period)
-    a = rng.integers(n_items, size=len(t))
-    b = (a + rng.integers(1, n_items, size=len(t))) % n_items
-    won = paths[t, a] - paths[t, b] + rng.standard_normal(len(t)) > 0
-    winner, loser = np.where(won, a, b), np.where(won, b, a)
-    return paths, pc.Comparisons.from_pairs(winner, loser, time=7.0 * t, items=range(n_items))
+    return paths, over_time(rng, paths, per_period)
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +153,7 @@ def test_drift_is_found_and_utilities_followed(model):
 
 def test_where_nothing_drifts_little_is_found():
     rng = np.random.default_rng(3)
-    f, t = rng.standard_normal(6), np.repeat(np.arange(30), 20)
-    a = rng.integers(6, size=len(t))
-    b = (a + rng.integers(1, 6, size=len(t))) % 6
-    won = f[a] - f[b] + rng.standard_normal(len(t)) > 0
-    data = pc.Comparisons.from_pairs(
-        np.where(won, a, b), np.where(won, b, a), time=t, items=range(6)
-    )
+    data = over_time(rng, np.tile(rng.standard_normal(6), (30, 1)), 20, days=1.0)
     gp = pc.PreferenceGP(drift="ou").fit(None, data)
     mean, _ = gp.paths([0.0, 29.0])
     assert np.abs(mean[0] - mean[1]).max() < 0.6
@@ -208,17 +209,16 @@ def test_half_lives_count_old_answers_less():
 
 
 def test_what_does_not_go_together_is_refused():
-    timeless = pc.Comparisons.from_pairs([0], [1])
-    for how in ({"drift": "ou"}, {"half_life": 5.0}):
-        with pytest.raises(pc.DataError, match="when they were made"):
-            pc.PreferenceGP(**how).fit(None, timeless)
-    data = drifting(0)[1]
-    with pytest.raises(pc.DataError, match="half_life"):
-        pc.PreferenceGP(drift="ou", half_life=5.0).fit(None, data)
-    with pytest.raises(pc.DataError, match="laplace"):
-        pc.PreferenceGP(drift="ou", inference="laplace").fit(None, data)
-    with pytest.raises(pc.DataError, match="'em'"):
-        pc.PreferenceGP(drift="ou", optimize="em").fit(None, data)
+    timeless, data = pc.Comparisons.from_pairs([0], [1]), drifting(0)[1]
+    for why, given, how in (
+        ("when they were made", timeless, {"drift": "ou"}),
+        ("when they were made", timeless, {"half_life": 5.0}),
+        ("half_life", data, {"drift": "ou", "half_life": 5.0}),
+        ("laplace", data, {"drift": "ou", "inference": "laplace"}),
+        ("'em'", data, {"drift": "ou", "optimize": "em"}),
+    ):
+        with pytest.raises(pc.DataError, match=why):
+            pc.PreferenceGP(**how).fit(None, given)
     X = np.arange(8.0)[:, None]
     featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, data)
     assert featured.report_.converged
@@ -228,15 +228,18 @@ def test_what_does_not_go_together_is_refused():
 
 def test_new_items_are_as_items_that_were_never_compared():
     data, X = drifting(0)[1], np.arange(10.0)[:, None] / 4.0
-    more = pc.Comparisons.from_pairs(
-        data.winner, data.loser, time=data.time, count=data.count, items=range(10)
-    )
+    data = replace(data, first=np.where(data.winner > data.loser, 1, -1))
+    same = {name: getattr(data, name) for name in ("time", "count", "first")}
+    more = pc.Comparisons.from_pairs(data.winner, data.loser, **same, items=range(10))
     how = {"kernel": RBF(1.0, 1.0) + Independent(0.3), "optimize": None, "drift": "ou"}
     some = pc.PreferenceGP(**how, period=7.0).fit(X[:8], data)
     every = pc.PreferenceGP(**how, period=7.0).fit(X, more)
     for at in (None, 20.0, 1e4):
         p = every.predict_proba([(8, 9)], at=at)
         np.testing.assert_allclose(some.predict_proba([(0, 1)], X=X[8:], at=at), p, atol=1e-5)
+        p = every.predict_proba([(8, 9)], at=at, first=[1])
+        shown = some.predict_proba([(0, 1)], X=X[8:], at=at, first=[1])
+        np.testing.assert_allclose(shown, p, atol=1e-5)
         mean, std = some.predict(X[8:], at=at, return_std=True)
         all_of = every.predict(at=at)
         np.testing.assert_allclose(mean, all_of[8:] - all_of[:8].mean(), atol=1e-4)
@@ -287,6 +290,8 @@ def test_each_pair_is_asked_about_at_its_own_time(model):
     assert np.isfinite(model.predict_proba(pairs, at=[-1e300, 1e300, 5])).all()
     X = np.arange(8.0)[:, None]
     featured = pc.PreferenceGP(drift="ou", optimize=None).fit(X, drifting(0)[1])
+    one, each = (featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=at) for at in (3.0, [3.0]))
+    np.testing.assert_allclose(each, one)
     with pytest.raises(pc.DataError, match="1 pairs"):
         featured.predict_proba([(0, 1)], X=X[:2] + 0.5, at=[0.0, 1.0])
     for wrong, why in (([0.0, 1.0], "3 pairs"), ([], "empty")):

@@ -10,18 +10,23 @@ from penchant.gp import UNNAMED, People
 from penchant.kernels import Independent
 
 
-def study(seed, n_people=60, n_answers=30, spread=0.5, n_items=10):
-    """The utilities that pooling estimates, and answers of people who differ."""
-    rng = np.random.default_rng(seed)
-    f = rng.standard_normal(n_items)
-    own = f + spread * rng.standard_normal((n_people, n_items))
+def answers(rng, own, n_answers):
+    """Everybody's answers about random pairs; own: (people, items) utilities."""
+    n_people, n_items = own.shape
     user = np.repeat(np.arange(n_people), n_answers)
     a = rng.integers(n_items, size=len(user))
     b = (a + rng.integers(1, n_items, size=len(user))) % n_items
     won = own[user, a] - own[user, b] + rng.standard_normal(len(user)) > 0
     winner, loser = np.where(won, a, b), np.where(won, b, a)
-    data = pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
-    return f / np.sqrt(1.0 + 2.0 * spread**2), data
+    return pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+
+
+def study(seed, n_people=60, n_answers=30, spread=0.5, n_items=10):
+    """The utilities that pooling estimates, and answers of people who differ."""
+    rng = np.random.default_rng(seed)
+    f = rng.standard_normal(n_items)
+    own = f + spread * rng.standard_normal((n_people, n_items))
+    return f / np.sqrt(1.0 + 2.0 * spread**2), answers(rng, own, n_answers)
 
 
 def rankings(seed, n_people=60, spread=0.5, n_items=20):
@@ -40,6 +45,10 @@ def rankings(seed, n_people=60, spread=0.5, n_items=20):
 
 def fitted(data, **how):
     return pc.PreferenceGP(Independent(1.0), optimize=None, **how).fit(None, data)
+
+
+def std(model):
+    return model.predict(return_std=True)[1]
 
 
 def covered(make, seeds, **how):
@@ -67,27 +76,19 @@ def test_the_covariance_is_the_sandwich_with_the_prior_in_it():
     """Against dense algebra, with no shrinkage to speak of: many people, one direction of taste."""
     rng = np.random.default_rng(0)
     n, n_people = 4, 400
-    axis = np.array([2.0, -1.0, -1.0, 0.0])
-    own = rng.standard_normal((n_people, 1)) * axis
-    user = np.repeat(np.arange(n_people), 12)
-    a = rng.integers(n, size=len(user))
-    b = (a + rng.integers(1, n, size=len(user))) % n
-    won = own[user, a] - own[user, b] + rng.standard_normal(len(user)) > 0
-    winner, loser = np.where(won, a, b), np.where(won, b, a)
-    gp = fitted(pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n)))
-    learned = gp.state_.learned
-    edges, sites, plain = (
-        learned.problem.edges,
-        learned.sites,
-        replace(gp.posterior_, widening=None),
-    )
+    own = rng.standard_normal((n_people, 1)) * [2.0, -1.0, -1.0, 0.0]
+    data = answers(rng, own, 12)
+    gp = fitted(data)
+    learned, plain = gp.state_.learned, replace(gp.posterior_, widening=None)
+    edges, sites = learned.problem.edges, learned.sites
     pull = np.zeros((n, n))
     pull[edges.ends] = sites.nu - sites.tau * (
         plain.mean[edges.ends[0]] - plain.mean[edges.ends[1]]
     )
     scores = np.zeros((n_people, n))
-    np.add.at(scores, (user, winner), pull[winner, loser])
-    np.add.at(scores, (user, loser), -pull[winner, loser])
+    score = data.count * pull[data.winner, data.loser]
+    np.add.at(scores, (data.user, data.winner), score)
+    np.add.at(scores, (data.user, data.loser), -score)
     scores -= scores.mean(axis=0)
     M = n_people / (n_people - 1) * scores.T @ scores
     cov = plain.covariance()
@@ -117,7 +118,7 @@ def test_every_prediction_sees_the_same_width():
     belief = gp.belief()
     draws = belief.sample(40_000, np.random.default_rng(0))
     np.testing.assert_allclose(np.cov(draws.T), belief.covariance(), atol=4e-3)
-    np.testing.assert_allclose(gp.predict(return_std=True)[1] ** 2, belief.contrast_var)
+    np.testing.assert_allclose(std(gp) ** 2, belief.contrast_var)
     mean, var = belief.difference(np.array([0]), np.array([1]))
     cov = belief.covariance()
     assert var[0] == pytest.approx(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
@@ -131,10 +132,7 @@ def test_without_names_nothing_changes():
     assert pooled.posterior_.widening is None
     assert few.posterior_.widening is None
     assert fitted(study(4, n_people=4)[1]).posterior_.widening is None
-    np.testing.assert_array_equal(
-        pooled.predict(return_std=True)[1],
-        fitted(data, clustered=False).predict(return_std=True)[1],
-    )
+    np.testing.assert_array_equal(std(pooled), std(fitted(data, clustered=False)))
 
 
 def test_telling_and_withdrawing_keep_who_said_what(tmp_path):
@@ -142,23 +140,15 @@ def test_telling_and_withdrawing_keep_who_said_what(tmp_path):
     train, more = data.split(0.2, random_state=0)
     whole = fitted(data)
     told = fitted(train).tell(more, reconverge=True)
-    np.testing.assert_allclose(
-        told.predict(return_std=True)[1], whole.predict(return_std=True)[1], rtol=1e-5
-    )
+    np.testing.assert_allclose(std(told), std(whole), rtol=1e-5)
     back = fitted(data).withdraw(more)
-    np.testing.assert_allclose(
-        back.predict(return_std=True)[1], fitted(train).predict(return_std=True)[1], rtol=1e-5
-    )
+    np.testing.assert_allclose(std(back), std(fitted(train)), rtol=1e-5)
     whole.save(tmp_path / "model")
     again = pc.load(tmp_path / "model")
-    np.testing.assert_array_equal(
-        again.predict(return_std=True)[1], whole.predict(return_std=True)[1]
-    )
+    np.testing.assert_array_equal(std(again), std(whole))
     assert again.report_ == whole.report_
     again.tell(more), whole.tell(more)
-    np.testing.assert_array_equal(
-        again.predict(return_std=True)[1], whole.predict(return_std=True)[1]
-    )
+    np.testing.assert_array_equal(std(again), std(whole))
 
 
 def test_answers_without_a_name_are_nobodys():

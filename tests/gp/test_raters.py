@@ -176,13 +176,12 @@ def test_the_table_prints_and_converts(judged):
 
 def test_what_cannot_be_judged_is_refused():
     nobody = pc.Comparisons.from_pairs([0, 1], [1, 2])
-    with pytest.raises(pc.DataError, match="who gave each answer"):
-        pc.PreferenceGP(raters="lapse").fit(None, nobody)
-    with pytest.raises(pc.DataError, match="who gave each answer"):
-        pc.PreferenceGP(optimize=None).fit(None, nobody).raters_  # noqa: B018
-    with pytest.raises(pc.DataError, match="finitely many"):
-        Raters(pc.likelihoods.Gaussian())
-    with pytest.raises(pc.DataError, match="strictly within"):
-        Raters(Probit(), "lapse", (1.0,))
-    with pytest.raises(pc.DataError, match="'lapse' or 'noise'"):
-        Raters(Probit(), "speed")
+    for why, ask in (
+        ("who gave each answer", lambda: pc.PreferenceGP(raters="lapse").fit(None, nobody)),
+        ("who gave each answer", lambda: pc.PreferenceGP(optimize=None).fit(None, nobody).raters_),
+        ("finitely many", lambda: Raters(pc.likelihoods.Gaussian())),
+        ("strictly within", lambda: Raters(Probit(), "lapse", (1.0,))),
+        ("'lapse' or 'noise'", lambda: Raters(Probit(), "speed")),
+    ):
+        with pytest.raises(pc.DataError, match=why):
+            ask()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import penchant as pc
+from penchant.data import ChoiceStages
 from penchant.errors import DataError
-from penchant.gp import Rows, choices
+from penchant.gp import Rows, edges_of_stages
 from penchant.models import share_of_ties
 
 MODELS = (pc.PreferenceGP, pc.MultiUserGP, pc.CommunityGP)
@@ -109,13 +110,14 @@ def test_people_who_agree_in_everything(n_users):
     assert [row.item for row in model.rank()] == [0, 1, 2]
 
 
-def test_rankings_too_long_for_memory_are_refused_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(choices, "MOST_PAIRS", 5)
-    data = drinks(people=True)
-    for estimator in MODELS:
-        with pytest.raises(DataError, match=r"of up to \d items hold .*as_pairs\(\)"):
-            fitted(estimator, data, likelihood="ties")
-        fitted(estimator, data.as_pairs(), likelihood="ties")
+def test_rankings_too_long_for_memory_are_refused_before_it_is_taken():
+    item = np.broadcast_to(np.arange(1001), (101, 1001))  # 50.6 million pairs in a few bytes
+    stage = ChoiceStages(item, item == 0, np.ones(101, dtype=int), None)
+    with pytest.raises(DataError, match=r"of up to 1001 items hold 50,550,500 .*as_pairs\(\)"):
+        edges_of_stages([stage], 1001)
+    n = 670  # a ranking holds (n + 1) n (n − 1) / 6 pairs within its choices
+    with pytest.raises(DataError, match="of up to 670 items hold"):
+        fitted(pc.PreferenceGP, pc.Comparisons.from_rankings([range(n)]))
 
 
 def test_a_model_is_chosen_where_nobody_compares_what_others_do():

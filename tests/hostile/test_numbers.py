@@ -10,7 +10,7 @@ from scipy.special import log_ndtr, ndtr
 
 import penchant as pc
 from penchant.errors import ConvergenceWarning, NumericalError
-from penchant.gp import Settings
+from penchant.gp import RULES, Settings
 from penchant.kernels import RBF, Independent
 from penchant.likelihoods import Gaussian, Lapse, Probit
 
@@ -121,13 +121,13 @@ def test_wide_priors_of_many_items_are_the_pooled_models_too(rng):
 
 def test_comparisons_that_were_held_back_are_told(monkeypatch):
     """A site without a cavity is no fixed point: it must not count as converged."""
-    from penchant.gp import rules
+    ep = RULES["ep"]
 
     def no_cavity(*args):
-        proposal = rules.ep(*args)
+        proposal = ep.propose(*args)
         return proposal._replace(valid=np.zeros(len(proposal.tau), dtype=bool))
 
-    monkeypatch.setitem(rules.RULES, "ep", rules.RULES["ep"]._replace(propose=no_cavity))
+    monkeypatch.setitem(RULES, "ep", ep._replace(propose=no_cavity))
     with pytest.warns(ConvergenceWarning, match="1 comparisons could not be taken into account"):
         model = pc.PreferenceGP(Independent(1.0), optimize=None).fit(
             None, pc.Comparisons.from_pairs([0], [1])

@@ -17,22 +17,16 @@ TEXT = """% a comment
 """
 
 
-def write(tmp_path, text):
-    path = tmp_path / "things.arff"
-    path.write_text(text)
-    return path
-
-
-def test_numbers_stay_numbers_and_words_become_columns(tmp_path):
-    X, y, names = read_arff(write(tmp_path, TEXT))
+def test_numbers_stay_numbers_and_words_become_columns(write):
+    X, y, names = read_arff(write(TEXT, "things.arff"))
     assert names == ("size", "river", "kind of=red", "kind of=green")
     np.testing.assert_array_equal(X, [[1.5, 1, 0, 1], [np.nan, 0, 1, 0], [2.5, 1, np.nan, np.nan]])
     assert y.tolist() == [10, 20, 30]
 
 
-def test_a_nominal_target_is_the_position_of_its_value(tmp_path):
+def test_a_nominal_target_is_the_position_of_its_value(write):
     text = "@relation r\n@attribute x real\n@attribute y {low,high}\n@data\n1,high\n2,low\n"
-    assert read_arff(write(tmp_path, text))[1].tolist() == [1, 0]
+    assert read_arff(write(text, "things.arff"))[1].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -44,9 +38,9 @@ def test_a_nominal_target_is_the_position_of_its_value(tmp_path):
         ("@relation r\n@attribute x real\n@attribute y real\n@data\n", "holds no data"),
     ],
 )
-def test_broken_files(tmp_path, text, message):
+def test_broken_files(write, text, message):
     with pytest.raises(DataError, match=message):
-        read_arff(write(tmp_path, text))
+        read_arff(write(text, "things.arff"))
 
 
 def test_a_missing_file(tmp_path):

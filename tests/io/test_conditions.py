@@ -13,10 +13,8 @@ b,a,o'r,9,2023-01-01
 
 
 @pytest.fixture
-def votes(tmp_path):
-    path = tmp_path / "votes.csv"
-    path.write_text(TEXT)
-    return path
+def votes(write):
+    return write(TEXT, "votes.csv")
 
 
 @pytest.mark.parametrize(
@@ -75,9 +73,8 @@ def test_segments_share_items_and_hold_every_row(votes):
         read_segments(votes, "language")
 
 
-def test_segments_of_rankings_and_users(tmp_path):
-    path = tmp_path / "ranks.csv"
-    path.write_text("who,Rank [tea],Rank [milk],group\nann,1,2,x\nbob,2,1,y\n")
+def test_segments_of_rankings_and_users(write):
+    path = write("who,Rank [tea],Rank [milk],group\nann,1,2,x\nbob,2,1,y\n")
     parts = read_segments(path, "group", user="who")
     assert parts["y"].users == ("ann", "bob")
     assert parts["y"].user.tolist() == [1]

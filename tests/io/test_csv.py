@@ -24,16 +24,6 @@ VOTES = Comparisons.from_pairs(
 ROWS = "rater,chosen,rejected,tie,count\n3,tea,milk,no,4\n10,milk,water,yes,1\n10,tea,water,no,4\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="v.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def complaint(path, **options):
     with pytest.raises(DataError) as caught:
         read_comparisons(path, **options)
@@ -50,12 +40,19 @@ def complaint(path, **options):
         ("v.csv.gz", gzip.compress(("\ufeff" + ROWS.replace("\n", "\r\n")).encode(), mtime=0)),
     ],
 )
-def test_separators_zips_and_byte_order_marks(write, monkeypatch, name, text):
+def test_separators_zips_and_byte_order_marks(write, name, text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # good files do not warn
         assert read_comparisons(write(text, name), skip_bad=True) == VOTES
-    monkeypatch.setattr("penchant.io.formats.rows._GROUPED_ROWS", 0)  # NumPy groups many rows
     assert read_comparisons(write(text, name)) == VOTES
+
+
+def test_rows_of_many_possible_pairs_are_grouped(write):
+    """DuckDB groups rows where the items allow few pairs, NumPy where they allow many."""
+    winner, loser = range(1500), range(1, 1501)
+    lines = [f"{one},{two}" for one, two in zip(winner, loser, strict=True)]
+    data = read_comparisons(write("\n".join(["winner,loser", *lines, *reversed(lines)])))
+    assert data == Comparisons.from_pairs(winner, loser, count=[2] * 1500)
 
 
 @pytest.mark.parametrize(

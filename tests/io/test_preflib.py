@@ -13,12 +13,6 @@ HEADER = """# FILE NAME: small.toc
 """
 
 
-def write(tmp_path, votes, name="small.toc"):
-    path = tmp_path / name
-    path.write_text(HEADER + votes, encoding="utf-8")
-    return path
-
-
 def as_counts(data):
     return {
         (data.items[data.winner[i]], data.items[data.loser[i]], bool(data.tie[i])): data.count[i]
@@ -26,8 +20,8 @@ def as_counts(data):
     }
 
 
-def test_ties_multiplicities_and_names(tmp_path):
-    data = read_comparisons(write(tmp_path, "10: 3,{1, 2},4\n2: 1 , 3\n"))
+def test_ties_multiplicities_and_names(write):
+    data = read_comparisons(write(HEADER + "10: 3,{1, 2},4\n2: 1 , 3\n", "small.toc"))
     assert data.items == ("Ada", "Bo: the second", "Cy", "Dee")
     assert as_counts(data) == {
         ("Cy", "Ada", False): 10,
@@ -40,8 +34,8 @@ def test_ties_multiplicities_and_names(tmp_path):
     }
 
 
-def test_an_incomplete_order_compares_only_what_it_lists(tmp_path):
-    data = read_comparisons(write(tmp_path, "5: 2,1\n1: 3\n", "small.soi"))
+def test_an_incomplete_order_compares_only_what_it_lists(write):
+    data = read_comparisons(write(HEADER + "5: 2,1\n1: 3\n", "small.soi"))
     assert as_counts(data) == {("Bo: the second", "Ada", False): 5}
     assert data.n_items == 4
 
@@ -67,30 +61,26 @@ def test_an_incomplete_order_compares_only_what_it_lists(tmp_path):
         ("", "holds no votes"),
     ],
 )
-def test_broken_files(tmp_path, votes, message):
+def test_broken_files(write, votes, message):
     with pytest.raises(DataError, match=message):
-        read_comparisons(write(tmp_path, votes))
+        read_comparisons(write(HEADER + votes, "small.toc"))
 
 
-def test_line_separators_in_names_do_not_end_a_line(tmp_path):
-    path = tmp_path / "v.toi"
+def test_line_separators_in_names_do_not_end_a_line(write):
     head = "# ALTERNATIVE NAME 1: a\u2028b\n# ALTERNATIVE NAME 2: c\x85d\n"
-    path.write_text(head + "1: 1,2\r\n", encoding="utf-8")
-    assert read_comparisons(path).items == ("a\u2028b", "c\x85d")
+    assert read_comparisons(write(head + "1: 1,2\r\n", "v.toi")).items == ("a\u2028b", "c\x85d")
 
 
-def test_two_alternatives_of_one_name(tmp_path):
-    path = tmp_path / "same.soc"
-    path.write_text("# ALTERNATIVE NAME 1: x\n# ALTERNATIVE NAME 2: x\n3: 1,2\n")
-    with pytest.raises(DataError, match="same name"):
-        read_comparisons(path)
-
-
-def test_text_that_is_not_utf8(tmp_path):
-    path = tmp_path / "latin.soc"
-    path.write_bytes("# ALTERNATIVE NAME 1: Zoë\n1: 1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="save it as UTF-8"):
-        read_comparisons(path)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("# ALTERNATIVE NAME 1: x\n# ALTERNATIVE NAME 2: x\n3: 1,2\n", "same name"),
+        ("# ALTERNATIVE NAME 1: Zoë\n1: 1\n".encode("latin-1"), "save it as UTF-8"),
+    ],
+)
+def test_broken_headers(write, content, message):
+    with pytest.raises(DataError, match=message):
+        read_comparisons(write(content, "v.soc"))
 
 
 def test_published_files_hold_what_their_header_says(data_folder):

@@ -17,10 +17,8 @@ TEXT = """# a comment line
 
 
 @pytest.fixture
-def path(tmp_path):
-    file = tmp_path / "documents.txt"
-    file.write_text(TEXT)
-    return file
+def path(write):
+    return write(TEXT, "documents.txt")
 
 
 def test_lines_become_rows(path):
@@ -32,18 +30,16 @@ def test_lines_become_rows(path):
     assert documents.n_queries == 3
 
 
-def test_sparse_wide_and_zipped(path, tmp_path):
-    zipped = tmp_path / "documents.txt.gz"
-    zipped.write_bytes(gzip.compress(path.read_bytes()))
+def test_sparse_wide_and_zipped(path, write):
+    zipped = write(gzip.compress(TEXT.encode()), "documents.txt.gz")
     documents = read_svmrank(zipped, sparse=True, n_features=6)
     assert sparse.issparse(documents.X)
     assert documents.X.shape == (4, 6)
     np.testing.assert_array_equal(documents.X.toarray()[:, :3], read_svmrank(path).X)
 
 
-def test_documents_without_features_stay_with_their_query(tmp_path):
-    path = tmp_path / "bare.txt"
-    path.write_text("1 qid:1\n0 qid:1 1:1\n2 qid:2\n1 qid:3\n")
+def test_documents_without_features_stay_with_their_query(write):
+    path = write("1 qid:1\n0 qid:1 1:1\n2 qid:2\n1 qid:3\n", "bare.txt")
     chunks = list(iter_svmrank(path, n_features=1))
     assert [chunk.qid.tolist() for chunk in chunks] == [[1, 1], [2], [3]]
     assert [chunk.y.tolist() for chunk in chunks] == [[1.0, 0.0], [2.0], [1.0]]
@@ -59,9 +55,8 @@ def test_streaming_gives_the_same_documents(path, chunk_queries):
     assert all(chunk.n_queries <= chunk_queries for chunk in chunks)
 
 
-def test_a_later_chunk_with_more_features_says_what_to_give(tmp_path):
-    path = tmp_path / "growing.txt"
-    path.write_text("1 qid:1 1:1\n1 qid:2 5:1\n")
+def test_a_later_chunk_with_more_features_says_what_to_give(write):
+    path = write("1 qid:1 1:1\n1 qid:2 5:1\n", "growing.txt")
     with pytest.raises(DataError, match="give n_features"):
         list(iter_svmrank(path))
     assert [chunk.X.shape for chunk in iter_svmrank(path, n_features=5)] == [(1, 5), (1, 5)]
@@ -78,9 +73,8 @@ def test_a_later_chunk_with_more_features_says_what_to_give(tmp_path):
         ("# nothing\n", "holds no documents"),
     ],
 )
-def test_broken_files(tmp_path, text, message):
-    path = tmp_path / "broken.txt"
-    path.write_text(text)
+def test_broken_files(write, text, message):
+    path = write(text, "broken.txt")
     with pytest.raises(DataError, match=message):
         read_svmrank(path)
 

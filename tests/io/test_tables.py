@@ -9,16 +9,6 @@ from penchant.io import read_relation, read_table
 pytest.importorskip("duckdb")
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(text, name="t.csv"):
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return write
-
-
 def test_cells_are_text_as_written(write):
     table = read_table(write("item,price,\ntea, 007 ,x\nmilk,NA,\n"))
     assert table.columns == {"item": ["tea", "milk"], "price": ["007", "NA"]}
@@ -44,9 +34,9 @@ def test_rows_by_name(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,x\n1,a\n2,b\n1,c\n", "t.csv has rows 1 and 3 for 1 "),
+        ("id,x\n1,a\n2,b\n1,c\n", "v.csv has rows 1 and 3 for 1 "),
         ("id,x\n1,a\n\n,b\n2,c\n", "column 'id' row 2 is empty"),
-        ("id,x\n1,a\n", "1 of 2 names have no row in t.csv"),
+        ("id,x\n1,a\n", "1 of 2 names have no row in v.csv"),
     ],
 )
 def test_every_name_has_one_row(write, text, message):

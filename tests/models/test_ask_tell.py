@@ -47,17 +47,6 @@ def test_a_rank_one_update_is_close_to_converging_again(gp):
     np.testing.assert_allclose(absorbed, gp.predict(), atol=0.05)
 
 
-def test_unknown_criteria_and_items():
-    data = pc.Comparisons.from_pairs(["tea"], ["milk"])
-    gp = pc.PreferenceGP(optimize=None).fit(None, data)
-    with pytest.raises(pc.DataError, match="variance_ratio"):
-        gp.ask(criterion="curiosity")
-    with pytest.raises(pc.DataError, match="coffee"):
-        gp.tell([("coffee", "tea")])
-    with pytest.raises(pc.DataError, match="k is 5"):
-        gp.ask(5)
-
-
 def test_answers_join_the_pooled_comparisons_of_many_users():
     data = pc.Comparisons.from_pairs(["tea", "milk"], ["milk", "water"], user=["ann", "bob"])
     gp = pc.PreferenceGP(optimize=None).fit(None, data)

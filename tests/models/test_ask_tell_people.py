@@ -8,27 +8,15 @@ from penchant.ask import CRITERIA
 from penchant.communities import Answers, MixtureData
 from penchant.gp import ItemHyper, Settings
 from penchant.kernels import RBF, Independent
+from tests.simulation import DRINKS as ITEMS
+from tests.simulation import opposite_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
-ITEMS = ("tea", "milk", "water", "juice", "wine")
+USERS = [f"user {u:02d}" for u in range(12)]
 
 
-def votes(n_users=12, n_each=8, seed=0, users=None):
-    """Half of the users like the items in order, the other half the other way round."""
-    rng = np.random.default_rng(seed)
-    user = np.repeat(np.arange(n_users), n_each)
-    a = rng.integers(5, size=len(user))
-    b = (a + rng.integers(1, 5, size=len(user))) % 5
-    first = np.where(user % 2 == 0, a < b, a > b) ^ (rng.random(len(user)) < 0.05)
-    winner, loser = np.where(first, a, b), np.where(first, b, a)
-    names = users or [f"user {u:02d}" for u in range(n_users)]
-    return pc.Comparisons.from_pairs(
-        [ITEMS[i] for i in winner],
-        [ITEMS[i] for i in loser],
-        user=[names[u] for u in user],
-        items=ITEMS,
-        users=names,
-    )
+def votes(n_each=8):
+    return opposite_votes(USERS, n_each)
 
 
 def multi_user(**how):
@@ -46,8 +34,8 @@ MODELS = {
     "CommunityGP with personal taste": lambda: community(personal=True, n_chains=1),
 }
 TIGHT = Settings(tolerance=1e-9)
-MORE = votes(3, 4, seed=9, users=["user 00", "user 05", "user 10"])
-NEW = votes(2, 6, seed=8, users=["eva", "zoe"])
+MORE = opposite_votes(["user 00", "user 05", "user 10"], 4, seed=9)
+NEW = opposite_votes(["eva", "zoe"], 6, seed=8)
 
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)

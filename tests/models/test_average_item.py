@@ -5,6 +5,7 @@ import pytest
 
 import penchant as pc
 from penchant.kernels import RBF, Independent, Inputs
+from tests.simulation import duels
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((9, 2)) + 2.0
@@ -17,11 +18,8 @@ USERS = [f"user {u}" for u in range(12)]
 def answers(**more):
     rng = np.random.default_rng(4)
     tastes = np.stack([X @ [1.0, 0.5], X @ [-1.0, 0.5]]) + 0.4 * rng.standard_normal((2, 9))
-    who, a = rng.integers(12, size=500), rng.integers(9, size=500)
-    b = (a + 1 + rng.integers(8, size=500)) % 9
-    f = tastes[who % 2]
-    wins = f[np.arange(500), a] - f[np.arange(500), b] + rng.standard_normal(500) > 0
-    winner, loser = np.where(wins, [a, b], [b, a])
+    who = rng.integers(12, size=500)
+    winner, loser = duels(rng, tastes, user=who % 2)
     user = [USERS[u] for u in who]
     return pc.Comparisons.from_pairs(winner, loser, user=user, items=range(9), **more)
 
@@ -30,35 +28,28 @@ def days():
     return {"time": np.datetime64("2024-01-01") + np.arange(500) // 5}
 
 
-MODELS = {
-    "plain": lambda: pc.PreferenceGP(random_state=0).fit(None, answers()),
-    "features": lambda: pc.PreferenceGP(random_state=0).fit(X, answers()),
-    "one level": lambda: pc.PreferenceGP(RBF(30.0, 9.0) + Independent(), optimize=None).fit(
-        X, answers()
-    ),
-    "bounded": lambda: pc.PreferenceGP(RBF(), max_rank=4, random_state=0).fit(X, answers()),
-    "links": lambda: pc.PreferenceGP(random_state=0).fit(None, answers(), {"links": LINKS}),
-    "drift": lambda: pc.PreferenceGP(drift="ou", random_state=0).fit(X, answers(**days())),
-    "users": lambda: pc.MultiUserGP(random_state=0, progress=False).fit(None, answers()),
-    "users, features": lambda: pc.MultiUserGP(random_state=0, progress=False).fit(X, answers()),
-    "users, given": lambda: pc.MultiUserGP(
-        RBF(30.0, 9.0) + Independent(), optimize=None, progress=False
-    ).fit(X, answers(), user_features=np.arange(24.0).reshape(12, 2) % 5),
-    "communities": lambda: pc.CommunityGP(
-        n_communities=2, personal=False, random_state=0, progress=False
-    ).fit(X, answers()),
-    "personal": lambda: pc.CommunityGP(personal=True, random_state=0, progress=False).fit(
-        X, answers()
-    ),
+GIVEN = {"kernel": RBF(30.0, 9.0) + Independent(), "optimize": None}
+ABOUT = {"user_features": np.arange(24.0).reshape(12, 2) % 5}
+CAMPS = pc.CommunityGP(n_communities=2, personal=False)
+MODELS = {  # and what they are fitted to beside the answers
+    "plain": (pc.PreferenceGP(), {"X": None}),
+    "features": (pc.PreferenceGP(), {}),
+    "one level": (pc.PreferenceGP(**GIVEN), {}),
+    "bounded": (pc.PreferenceGP(RBF(), max_rank=4), {}),
+    "links": (pc.PreferenceGP(), {"X": None, "relations": {"links": LINKS}}),
+    "drift": (pc.PreferenceGP(drift="ou"), {"data": answers(**days())}),
+    "users": (pc.MultiUserGP(), {"X": None}),
+    "users, features": (pc.MultiUserGP(), {}),
+    "users, given": (pc.MultiUserGP(**GIVEN), ABOUT),
+    "communities": (CAMPS, {}),
+    "personal": (pc.CommunityGP(personal=True), {}),
 }
-FITTED = {}
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(scope="module", params=MODELS)
 def model(request):
-    if request.param not in FITTED:
-        FITTED[request.param] = MODELS[request.param]()
-    return FITTED[request.param]
+    model, given = MODELS[request.param]
+    return model.set_params(random_state=0).fit(**{"X": X, "data": answers(), **given})
 
 
 def has_users(model):
@@ -140,6 +131,5 @@ def test_new_nodes_are_told_from_the_average_item_of_the_fit():
 
 
 def test_rankings_of_communities_are_centred():
-    model = MODELS["communities"]()
-    for community in model.communities_:
+    for community in CAMPS.set_params(random_state=0).fit(X, answers()).communities_:
         assert abs(np.mean([row.utility for row in community.ranking])) < 1e-9

@@ -57,17 +57,6 @@ def test_telling_choices_is_a_refit(world, answers, reconverge):
     assert told.log_evidence_ == pytest.approx(again.log_evidence_, abs=1e-6)
 
 
-def test_withdrawing_a_ranking_is_a_refit_and_undo_is_exact(answers):
-    gp = fitted(pc.PreferenceGP, answers)
-    before = gp.predict()
-    (places, _, _), *_ = answers.named_rankings(tied=True)
-    ranking = pc.Comparisons.from_rankings([places], items=range(N))
-    gp.withdraw(ranking)
-    again = fitted(pc.PreferenceGP, answers.without(ranking))
-    np.testing.assert_allclose(gp.predict(), again.predict(), atol=1e-6)
-    assert (gp.undo().predict() == before).all()
-
-
 def test_pairs_told_beside_choices_keep_the_choices(answers):
     gp = fitted(pc.PreferenceGP, answers).tell([(4, 5)], reconverge=False)
     assert gp.n_pending_sites_ == 1
@@ -96,14 +85,6 @@ def test_many_users_tell_withdraw_and_fold_in(world, theirs):
     whole = fitted(pc.MultiUserGP, folded.comparisons_)
     mine, exact = (m.predict(users=["new"])[0] for m in (folded, whole))
     assert np.corrcoef(mine, exact)[0, 1] > 0.95
-
-
-def test_communities_take_choices_whole(theirs, tmp_path):
-    camps = pc.CommunityGP(random_state=0).fit(None, theirs)
-    assert camps.comparisons_ == theirs
-    assert np.isfinite(camps.score(theirs))
-    camps.save(tmp_path / "m")
-    assert (pc.load(tmp_path / "m").predict() == camps.predict()).all()
 
 
 def test_a_choice_of_two_scores_as_the_pair(answers):
@@ -176,12 +157,6 @@ def test_sets_are_asked_and_their_answers_told(answers, size):
     before = gp.posterior_.contrast_var.mean()
     told = pc.Comparisons.from_choices([items[0] for items in sets], sets, items=range(N))
     assert gp.tell(told).posterior_.contrast_var.mean() < before
-
-
-@pytest.mark.parametrize("size", [1, 10, 2.5])
-def test_sizes_of_sets_that_cannot_be(answers, size):
-    with pytest.raises(pc.DataError, match="k_items"):
-        fitted(pc.PreferenceGP, answers).ask(k_items=size)
 
 
 @pytest.mark.parametrize(

@@ -18,19 +18,10 @@ def answers(seed=0, n_users=60, each=12):
     longer = rng.normal(1.0 * (a == 0) - 1.0 * (b == 0)).round(1)
     rows = np.arange(len(user))
     won = f[rows, a] - f[rows, b] + SLOPE * longer + rng.standard_normal(len(user)) > 0
-    return np.where(won, a, b), np.where(won, b, a), user, np.where(won, longer, -longer)
-
-
-def comparisons(winner, loser, user, longer, count=None):
-    return pc.Comparisons.from_pairs(
-        winner,
-        loser,
-        user=user,
-        covariates={"length": longer},
-        count=count,
-        items=range(3),
-        users=range(60),
-    )
+    longer = {"length": np.where(won, longer, -longer)}
+    names = {"items": range(3), "users": range(60)}
+    pair = np.where(won, a, b), np.where(won, b, a)
+    return pc.Comparisons.from_pairs(*pair, user=user, covariates=longer, **names)
 
 
 def fit(data, **how):
@@ -42,7 +33,7 @@ WAYS = [{"personal": False}, {"personal": True, "n_communities": 2}]
 
 @pytest.mark.parametrize("how", WAYS, ids=str)
 def test_the_effect_of_a_covariate_is_recovered(how):
-    data = comparisons(*answers())
+    data = answers()
     model = fit(data, **how)
     assert model.n_communities_ == 2
     (length,) = model.effects_
@@ -54,20 +45,8 @@ def test_the_effect_of_a_covariate_is_recovered(how):
     assert abs((ours + theirs.mean(axis=0))[0] - (ours + theirs.mean(axis=0))[2]) < 0.7
 
 
-@pytest.mark.parametrize("how", WAYS, ids=str)
-def test_counts_are_duplicates_and_rows_have_no_order(how):
-    columns = answers()
-    counted = fit(comparisons(*columns, count=np.full(720, 2)), **how)
-    twice = fit(comparisons(*(np.concatenate([column, column]) for column in columns)), **how)
-    order = np.random.default_rng(1).permutation(720)
-    shuffled = comparisons(*(column[order] for column in columns), count=np.full(720, 2))
-    for other in (twice, fit(shuffled, **how)):
-        np.testing.assert_allclose(other.predict(users=range(60)), counted.predict(users=range(60)))
-        np.testing.assert_allclose(other.effects_["estimate"], counted.effects_["estimate"])
-
-
 def test_one_community_is_the_model_of_many_users():
-    data = comparisons(*answers())
+    data = answers()
     one = fit(data, personal=True, n_communities=1)
     people = pc.MultiUserGP(progress=False, random_state=0).fit(None, data)
     shown = {"users": range(3), "covariates": {"length": [1.0, -2.0, 0.0]}}
@@ -79,7 +58,7 @@ def test_one_community_is_the_model_of_many_users():
 
 
 def test_newcomers_and_more_answers_are_seen_as_they_were_shown(tmp_path):
-    data = comparisons(*answers())
+    data = answers()
     model = fit(data, personal=True, n_communities=2)
     more = pc.Comparisons.from_pairs([0], [1], user=["eva"], covariates={"length": [2.0]})
     folded = model.fold_in(more)

@@ -1,6 +1,7 @@
 """CommunityGP: the estimator."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.metrics import adjusted_rand
 from penchant.models import CommunityGP, MultiUserGP, load
+from tests.simulation import duel_data
 
 ITEMS = ("tea", "milk", "water", "juice", "wine")
 ORDERS = (ITEMS, ITEMS[::-1])
@@ -96,12 +98,7 @@ def camps(seed=0, n_camps=6, n_users=60, n_votes=15, n_items=8):
     rng = np.random.default_rng(seed)
     tastes = 0.8 * rng.standard_normal((n_camps, n_items))
     user = np.repeat(np.arange(n_users), n_votes)
-    f = tastes[rng.integers(n_camps, size=n_users)][user]
-    a = rng.integers(n_items, size=len(user))
-    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
-    rows = np.arange(len(user))
-    won = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
-    return Comparisons.from_pairs(np.where(won, a, b), np.where(won, b, a), user=user)
+    return duel_data(rng, tastes[rng.integers(n_camps, size=n_users)], user=user, items=None)
 
 
 @pytest.mark.parametrize("personal", [False, "auto"])
@@ -134,28 +131,6 @@ def test_blocked_sampler_and_own_hyperparameters():
     assert adjusted_rand(TRUTH, model.membership_.argmax(axis=1)) > 0.7
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"sampler": "gibbs"}, "collapsed"),
-        ({"concentration": -1.0}, "positive"),
-        ({"concentration": (1.0, 0.0)}, "positive"),
-        ({"concentration": (1.0,)}, "shape, rate"),
-        ({"concentration": True}, "positive"),
-        ({"concentration": (1.0, 1.0, 1.0)}, "shape, rate"),
-        ({"n_communities": 2}, "chains sample the number"),
-        ({"max_rank": 2, "personal": True}, "of communities alone"),
-        ({"n_sweeps": 1}, "at least 2"),
-        ({"n_chains": 0}, "at least 1"),
-        ({"hyperparameters": "own"}, "shared"),
-        ({"optimize": "em"}, "evidence"),
-    ],
-)
-def test_bad_parameters_are_refused(parameters, message):
-    with pytest.raises(DataError, match=message):
-        CommunityGP(**{**QUICK, **parameters}).fit(None, make_data(4))
-
-
 def test_votes_need_users():
     with pytest.raises(DataError, match="do not say who"):
         CommunityGP(**QUICK).fit(None, Comparisons.from_pairs(["a"], ["b"]))
@@ -174,16 +149,7 @@ def test_one_taste_is_said_to_be_one():
 
 def test_users_without_votes_belong_anywhere():
     data = make_data(8)
-    users = (*data.users, "silent")
-    data = Comparisons.from_pairs(
-        np.take(data.items, data.winner),
-        np.take(data.items, data.loser),
-        user=np.take(data.users, data.user),
-        count=data.count,
-        items=data.items,
-        users=users,
-    )
-    model = CommunityGP(**QUICK).fit(None, data)
+    model = CommunityGP(**QUICK).fit(None, replace(data, users=(*data.users, "silent")))
     silent = model.membership_[-1]
     assert silent.sum() == pytest.approx(1.0)
     assert silent.max() < 0.95
@@ -267,12 +233,7 @@ def test_the_verdict_is_asked_for_once(monkeypatch):
 def test_without_groups_disagreements_are_told():
     rng = np.random.default_rng(0)
     utilities = rng.standard_normal((60, 5)) * [2.0, 2.0, 0.1, 0.1, 0.1]
-    user = np.repeat(np.arange(60), 20)
-    a = rng.integers(5, size=len(user))
-    b = (a + rng.integers(1, 5, size=len(user))) % 5
-    wins = utilities[user, a] - utilities[user, b] + rng.standard_normal(len(user)) > 0
-    winner, loser = np.where(wins, a, b), np.where(wins, b, a)
-    data = Comparisons.from_pairs(winner, loser, user=user, items=range(5))
+    data = duel_data(rng, utilities, user=np.repeat(np.arange(60), 20))
     model = CommunityGP(random_state=0, progress=False).fit(None, data)
     assert model.n_communities_ == 1
     assert model.personal_ is not None

@@ -7,6 +7,7 @@ import penchant as pc
 from penchant.communities.population import Population
 from penchant.gp import Normal
 from penchant.kernels import Independent
+from tests.simulation import duels
 
 TASTES = np.array([[1.5, 0.5, 0.0, -0.5, -1.5], [0.5, -1.5, 0.0, 1.5, -0.5]])
 
@@ -15,14 +16,7 @@ def answers(n_users, each=15, seed=0):
     """People of two tastes, half of them of either."""
     rng = np.random.default_rng(seed)
     user = np.repeat(np.arange(n_users), each)
-    f = TASTES[user % 2]
-    a = rng.integers(5, size=len(user))
-    b = (a + 1 + rng.integers(4, size=len(user))) % 5
-    rows = np.arange(len(user))
-    won = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
-    return pc.Comparisons.from_pairs(
-        np.where(won, a, b), np.where(won, b, a), user=user, items=range(5)
-    )
+    return pc.Comparisons.from_pairs(*duels(rng, TASTES, user=user % 2), user=user, items=range(5))
 
 
 def in_order(ranking):

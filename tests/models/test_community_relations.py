@@ -9,6 +9,7 @@ from penchant.communities import population as personal
 from penchant.communities import search as mixture
 from penchant.communities import split_merge as moves
 from penchant.kernels import Independent
+from tests.simulation import duels
 
 N_USERS, N_ITEMS = 48, 7
 X = np.random.default_rng(9).standard_normal((N_ITEMS, 2))
@@ -39,10 +40,7 @@ def tastes(seed=0):
 def pairs(each=20):
     f, rng = tastes()
     user = np.repeat(np.arange(N_USERS), each)
-    a = rng.integers(N_ITEMS, size=len(user))
-    b = (a + 1 + rng.integers(N_ITEMS - 1, size=len(user))) % N_ITEMS
-    won = f[user, a] - f[user, b] + rng.standard_normal(len(user)) > 0
-    return np.where(won, a, b), np.where(won, b, a), user
+    return *duels(rng, f, user=user), user
 
 
 def orders(each=3):

@@ -61,3 +61,14 @@ def test_ties_that_a_likelihood_does_not_know_are_not_held_against_it():
     ties = pc.Comparisons.from_pairs([0], [2], tie=[True], items=range(3))
     model = pc.PreferenceGP().fit(None, wins)
     assert model.score(wins + ties) == model.score(wins)
+
+
+def test_people_who_differ_equally_widen_intervals_a_little():
+    """Between two items there is one direction, in which M is its own target."""
+    winner, loser, people = ["a", "b"] * 6, ["b", "a"] * 6, range(12)
+    told = pc.PreferenceGP(optimize=None).fit(
+        None, pc.Comparisons.from_pairs(winner, loser, user=people)
+    )
+    bare = pc.PreferenceGP(optimize=None).fit(None, pc.Comparisons.from_pairs(winner, loser))
+    reach, least = (model.rank()[0].high for model in (told, bare))
+    assert least <= reach < 1.5 * least

@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,13 +12,10 @@ import pytest
 import penchant as pc
 from penchant.kernels import RBF, Independent
 from penchant.numerics.arrays import read_arrays, write_arrays
+from tests.simulation import duel_data
 
-ITEMS, TOLD, USERS, FREE = (
-    "items",
-    "items with a posterior",
-    "users with features",
-    "users with a free covariance",
-)
+ITEMS, TOLD = "items", "items with a posterior"
+USERS, FREE = "users with features", "users with a free covariance"
 RELATION, GROUPS, SPARSE = "items with a relation", "communities", "sparse users"
 
 
@@ -30,15 +26,9 @@ def saved(tmp_path_factory):
     n, n_users = 7, 25
     X, Z = rng.random((n, 2)), rng.random((n_users, 2))
     user = np.repeat(np.arange(n_users), 6)
-    first = rng.integers(n, size=len(user))
-    second = (first + rng.integers(1, n, size=len(user))) % n
-    side = np.where(Z[user, 0] > 0.5, 1.0, -1.0)
-    better = side * (X[first, 0] - X[second, 0]) + 0.1 * rng.standard_normal(len(user)) > 0
-    winner, loser = np.where(better, first, second), np.where(better, second, first)
-    everybody = pc.Comparisons.from_pairs(winner, loser, items=range(n))
-    people = pc.Comparisons.from_pairs(
-        winner, loser, user=user, items=range(n), users=range(n_users)
-    )
+    tastes = 10.0 * np.where(Z[:, :1] > 0.5, 1.0, -1.0) * X[:, 0]
+    people = duel_data(rng, tastes, user=user, users=range(n_users))
+    everybody = people.pooled()
     ring = np.roll(np.eye(n), 1, axis=1)
     kernel, fixed = RBF(0.5) + Independent(0.3), {"optimize": None}
     sampled = {"inference": "mcmc", "personal": False, "n_sweeps": 8, "random_state": 0}
@@ -103,6 +93,11 @@ class Crafted:
                 np.save(content, array, allow_pickle=False)
                 archive.writestr(f"{number}.npy", content.getvalue())
         return pc.load(path)
+
+
+def is_refused(file, folder, words):
+    with pytest.raises(pc.DataError, match=words):
+        file.load(folder / "crafted")
 
 
 class Value:
@@ -194,9 +189,7 @@ def test_a_changed_field_is_refused_by_its_name(case, saved, tmp_path):
         replaced = change(array)
         if replaced is not None:
             file.put(kind, field, replaced, number)
-    with pytest.raises(pc.DataError) as refused:
-        file.load(tmp_path / "crafted")
-    assert re.search(*(said or [field]), str(refused.value)), refused.value
+    is_refused(file, tmp_path, *(said or [field]))
 
 
 def sizes_of(*sizes):
@@ -285,9 +278,7 @@ FILES = {
 def test_a_crafted_file_is_refused(name, craft, field, saved, tmp_path):
     file = Crafted(saved[name])
     craft(file)
-    with pytest.raises(pc.DataError) as refused:
-        file.load(tmp_path / "crafted")
-    assert re.search(field, str(refused.value)), refused.value
+    is_refused(file, tmp_path, field)
 
 
 def test_files_taken_apart_and_put_together_are_still_read(saved, tmp_path):
@@ -314,8 +305,7 @@ def test_relations_of_other_numbers_of_items_are_refused(tmp_path):
     weights["shape"] = [4, 4]
     starts = weights["$sparse"][2]["$array"]
     file.arrays[starts] = np.append(file.arrays[starts], file.arrays[starts][-1])
-    with pytest.raises(pc.DataError, match="4 where there are 3"):
-        file.load(tmp_path / "crafted")
+    is_refused(file, tmp_path, "4 where there are 3")
 
 
 @pytest.mark.parametrize(
@@ -327,8 +317,7 @@ def test_rankings_of_what_comes_after_the_last_are_refused(column, bound, said, 
     pc.MultiUserGP(optimize=None).fit(None, data).save(tmp_path / "ranked.penchant")
     file = Crafted(tmp_path / "ranked.penchant")
     file.array("rankings", column)[-1] = bound
-    with pytest.raises(pc.DataError, match=said):
-        file.load(tmp_path / "crafted")
+    is_refused(file, tmp_path, said)
 
 
 class Trap:
@@ -356,9 +345,13 @@ def test_nothing_in_a_file_is_run(saved, tmp_path):
     assert sprung.exists()  # it would have been
 
 
-def test_two_savers_to_one_path_leave_one_whole_model(tmp_path):
+def tiny_model(**how):
     data = pc.Comparisons.from_pairs([0, 0], [1, 2], items=range(3))
-    models = [pc.PreferenceGP(optimize=None, random_state=seed).fit(None, data) for seed in (1, 2)]
+    return pc.PreferenceGP(optimize=None, **how).fit(None, data)
+
+
+def test_two_savers_to_one_path_leave_one_whole_model(tmp_path):
+    models = [tiny_model(random_state=seed) for seed in (1, 2)]
     path = tmp_path / "model"
 
     def save(number):
@@ -373,8 +366,7 @@ def test_two_savers_to_one_path_leave_one_whole_model(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_save_that_fails_leaves_the_old_file_and_no_litter(error, tmp_path, monkeypatch):
-    data = pc.Comparisons.from_pairs([0, 0], [1, 2], items=range(3))
-    model = pc.PreferenceGP(optimize=None).fit(None, data)
+    model = tiny_model()
     model.save(tmp_path / "model")
     before = (tmp_path / "model").read_bytes()
 
@@ -392,7 +384,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_litter(error, tmp_path, mo
 @pytest.mark.parametrize("fails", [1, 3])
 def test_a_miscount_of_the_interpreter_is_no_damage(tmp_path, monkeypatch, fails):
     """CPython may take what two threads parse at a time for an error of its own."""
-    model = pc.PreferenceGP().fit(None, pc.Comparisons.from_pairs(["a"], ["b"]))
+    model = tiny_model()
     model.save(tmp_path / "model")
     write_arrays(tmp_path / "sums.npz", {"total": 3.0})
     load, left = np.load, [fails]

@@ -7,6 +7,7 @@ import pytest
 
 import penchant as pc
 from penchant.errors import DataError
+from tests.simulation import duels
 
 ITEMS = ["tea", "milk", "cola", "juice", "water", "beer", "wine", "mate"]
 COLUMNS = ["sugar", "price", "heat"]
@@ -26,10 +27,7 @@ OTHERS = RNG.permutation(9)
 def answers(items=ITEMS, users=USERS):
     rng = np.random.default_rng(1)
     utility = X.to_numpy() @ [1.0, 0.02, 0.0]
-    a = rng.integers(8, size=250)
-    b = (a + 1 + rng.integers(7, size=250)) % 8
-    wins = utility[a] - utility[b] + rng.standard_normal(250) > 0
-    winner, loser = np.where(wins, [a, b], [b, a])
+    winner, loser = duels(rng, utility, 250)
     who = [users[u] for u in rng.integers(9, size=250)]
     names = np.array(items)
     return pc.Comparisons.from_pairs(

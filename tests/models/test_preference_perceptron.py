@@ -207,11 +207,6 @@ def test_the_rate_does_not_change_what_the_paper_s_algorithm_presents():
         (lambda m: m.partial_fit(np.eye(3), [1, 2, 3], qid=[1]), "qid has shape"),
         (lambda m: m.learn_pairs(np.eye(3), [0, 1], [2]), "pair up"),
         (lambda m: m.learn_pairs(np.eye(3), [3], [0]), "winner runs from 3 to 3"),
-        (lambda m: m.set_params(loss="cubic").present(np.eye(2)), "loss='cubic'"),
-        (lambda m: m.set_params(rate=0.0).present(np.eye(2)), "rate=0.0"),
-        (lambda m: m.set_params(k=0).present(np.eye(2)), "k=0"),
-        (lambda m: m.set_params(k=2.5).present(np.eye(2)), "k=2.5"),
-        (lambda m: m.set_params(exploration=1.5).present(np.eye(2)), "exploration=1.5"),
         (
             lambda m: m.learn(np.eye(3), [0, 1, 2], [2, 1, 0]).present(np.ones((2, 4))),
             "4 features, but PreferencePerceptron is expecting 3",

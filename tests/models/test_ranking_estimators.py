@@ -200,24 +200,6 @@ def test_unusable_data_say_so(ranker, arguments, message):
         ranker().fit(np.arange(12.0).reshape(6, 2), **arguments)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (RankRLS(alpha=0.0), "alpha=0.0: it must be 'cv', or a positive"),
-        (RankRLS(alpha="best"), "it must be 'cv', or a positive"),
-        (RankRLS("cubic"), "it must be None, 'rbf', 'linear', or a kernel"),
-        (RankRLS(n_landmarks=0), "n_landmarks=0"),
-        (KPCRank(n_components=0), "it must be 'cv', or a whole number of at least 1"),
-        (KPCRank(max_components=0.5), "max_components=0.5"),
-        (KPCRank(selection="best"), "selection='best'"),
-        (RankSVM(C=-1.0), "C=-1.0"),
-    ],
-)
-def test_unusable_parameters_say_so(model, message):
-    with pytest.raises(DataError, match=message.replace("(", r"\(")):
-        model.fit(np.arange(6.0)[:, None], np.arange(6))
-
-
 def test_sparse_rows_need_a_linear_kernel(rng):
     X = sparse.csr_array(np.eye(5))
     with pytest.raises(DataError, match="use kernel='linear'"):

@@ -9,6 +9,7 @@ import penchant as pc
 from penchant.gp import Settings, infer
 from penchant.kernels import RBF, Diffusion, Inputs, RegularizedLaplacian, as_relations
 from penchant.likelihoods import Outcomes, Probit
+from tests.simulation import duel_data
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 N_ITEMS, N_USERS = 9, 12
@@ -104,16 +105,7 @@ def linked_study(seed, n_items=30, n_users=20, n_each=10):
     phase = 2 * np.pi * np.arange(n_users) / n_users
     f = 2.0 * np.cos(angle[None, :] - 0.7 * np.sin(phase)[:, None])
     user = np.repeat(np.arange(n_users), n_each)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
-    wins = f[user, a] - f[user, b] + rng.standard_normal(len(user)) > 0
-    data = pc.Comparisons.from_pairs(
-        np.where(wins, a, b),
-        np.where(wins, b, a),
-        user=user,
-        items=range(n_items),
-        users=range(n_users),
-    )
+    data = duel_data(rng, f, user=user, users=range(n_users))
     return data, ring(n_items), ring(n_users)
 
 

@@ -6,6 +6,7 @@ import pytest
 import penchant as pc
 from penchant.kernels import RBF, Inputs
 from penchant.models import balanced_kernel
+from tests.simulation import duel_data, duels
 
 
 @pytest.mark.parametrize("d", [20, 21, 40])
@@ -43,11 +44,7 @@ def test_many_features_that_matter_alike_share_one_lengthscale(rng):
     n, d = 60, 30
     X = rng.standard_normal((n, d))
     f = X @ np.full(d, 0.4)
-    a = rng.integers(n, size=300)
-    b = (a + 1 + rng.integers(n - 1, size=300)) % n
-    won = f[a] - f[b] + rng.standard_normal(300) > 0
-    data = pc.Comparisons.from_pairs(np.where(won, a, b), np.where(won, b, a), items=range(n))
-    gp = pc.PreferenceGP().fit(X, data)
+    gp = pc.PreferenceGP().fit(X, duel_data(rng, f, 300))
     assert isinstance(gp.kernel_.parts[0].lengthscale, float)
     assert gp.shares_["features"].posterior > 0.9
 
@@ -57,10 +54,7 @@ def test_relevant_features_are_found_among_many(rng):
     n, d = 80, 40
     X = rng.standard_normal((n, d))
     f = 2.0 * X[:, 0] - 2.0 * X[:, 1]
-    a = rng.integers(n, size=900)
-    b = (a + 1 + rng.integers(n - 1, size=900)) % n
-    won = f[a] - f[b] + rng.standard_normal(900) > 0
-    pairs = np.column_stack([np.where(won, a, b), np.where(won, b, a)])
+    pairs = np.column_stack(duels(rng, f, 900))
     data = pc.Comparisons.from_pairs(*pairs[:400].T, items=range(n))
     gp = pc.PreferenceGP().fit(X, data)
     kernel = gp.kernel_.parts[0]

@@ -10,15 +10,21 @@ from penchant.errors import DataWarning
 from penchant.likelihoods import Abstain, Probit, Ties
 
 
+def tied(kind, rng, f, user):
+    """Winners, losers and ties: of close items, or of any."""
+    n, m = f.shape[1], len(user)
+    a = rng.integers(n, size=m)
+    b = (a + 1 + rng.integers(n - 1, size=m)) % n
+    noisy = f[user, a] - f[user, b] + rng.standard_normal(m)
+    tie = np.abs(noisy) < 0.6 if kind == "close" else rng.random(m) < 0.3
+    return np.where(noisy > 0, a, b), np.where(noisy > 0, b, a), tie
+
+
 def simulated(kind, seed, n=20, m=300):
     """Answers to 2 m pairs, half of them known; a third are ties."""
     rng = np.random.default_rng(seed)
     f = rng.standard_normal(n)
-    a = rng.integers(n, size=2 * m)
-    b = (a + 1 + rng.integers(n - 1, size=2 * m)) % n
-    noisy = f[a] - f[b] + rng.standard_normal(2 * m)
-    tie = np.abs(noisy) < 0.6 if kind == "close" else rng.random(2 * m) < 0.3
-    winner, loser = np.where(noisy > 0, a, b), np.where(noisy > 0, b, a)
+    winner, loser, tie = tied(kind, rng, f[None], np.zeros(2 * m, dtype=int))
     known = np.arange(2 * m) < m
     both = pc.Comparisons.from_pairs(winner[known], loser[known], tie=tie[known], items=range(n))
     kept = known & ~tie
@@ -83,11 +89,7 @@ def people(kind):
     rng = np.random.default_rng(3)
     f = rng.standard_normal(10) + 0.4 * rng.standard_normal((40, 10))
     user = np.repeat(np.arange(40), 20)
-    a = rng.integers(10, size=800)
-    b = (a + 1 + rng.integers(9, size=800)) % 10
-    noisy = f[user, a] - f[user, b] + rng.standard_normal(800)
-    tie = np.abs(noisy) < 0.6 if kind == "close" else rng.random(800) < 0.3
-    winner, loser = np.where(noisy > 0, a, b), np.where(noisy > 0, b, a)
+    winner, loser, tie = tied(kind, rng, f, user)
     return pc.Comparisons.from_pairs(winner, loser, user=user, tie=tie, items=range(10))
 
 

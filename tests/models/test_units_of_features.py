@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -31,20 +32,17 @@ def answers():
     )
 
 
+QUIET = {"random_state": 0, "progress": False}
 MODELS = {
-    "gp": lambda kernel, **how: pc.PreferenceGP(kernel, random_state=0, **how),
-    "multi-user": lambda kernel, **how: pc.MultiUserGP(
-        kernel, RBF() + 1.0, random_state=0, progress=False, **how
-    ),
-    "community": lambda kernel, **how: pc.CommunityGP(
-        kernel=kernel, random_state=0, progress=False, **how
-    ),
+    "gp": partial(pc.PreferenceGP, random_state=0),
+    "multi-user": partial(pc.MultiUserGP, user_kernel=RBF() + 1.0, **QUIET),
+    "community": partial(pc.CommunityGP, **QUIET),
 }
 
 
 def fitted(name, kernel, unit, **how):
     about = {} if name == "gp" else {"user_features": unit * ABOUT}
-    return MODELS[name](kernel, **how).fit(unit * Z, answers(), **about)
+    return MODELS[name](kernel=kernel, **how).fit(unit * Z, answers(), **about)
 
 
 @pytest.mark.parametrize("optimize", ["evidence", None])

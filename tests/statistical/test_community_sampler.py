@@ -12,18 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import penchant as pc
 from penchant.communities import (
-    Answers,
     ChainPlan,
-    ChainState,
     MixtureData,
     start_chain,
     sweep_chain,
 )
-from penchant.gp import ItemHyper, Settings
-from penchant.kernels import Independent, Inputs
+from penchant.gp import Settings
+from penchant.kernels import Independent
 from penchant.likelihoods import Probit
+from tests.communities.simulation import blank_state, mixture_of, votes
 
 pytestmark = pytest.mark.slow
 
@@ -47,24 +45,10 @@ def draw_study(rng):
         assignment.append(rng.choice(len(weight), p=weight / weight.sum()))
     assignment = np.array(assignment, dtype=np.int32)
     utilities = np.sqrt(VARIANCE) * rng.standard_normal((assignment.max() + 1, N_ITEMS))
-    user = np.repeat(np.arange(N_USERS), N_VOTES)
-    a = rng.integers(N_ITEMS, size=len(user))
-    b = (a + 1 + rng.integers(N_ITEMS - 1, size=len(user))) % N_ITEMS
-    f = utilities[assignment[user]]
-    rows = np.arange(len(user))
-    first = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
-    data = pc.Comparisons.from_pairs(
-        np.where(first, a, b),
-        np.where(first, b, a),
-        user=user,
-        items=range(N_ITEMS),
-        users=range(N_USERS),
-    )
-    mixture = MixtureData(
-        Answers.of(data),
-        Inputs(index=np.arange(N_ITEMS)),
-        ItemHyper(Independent(VARIANCE), Probit()),
-        CONCENTRATION,
+    mixture = mixture_of(
+        votes(utilities[assignment], N_VOTES, seed=rng),
+        Independent(VARIANCE),
+        concentration=CONCENTRATION,
         settings=Settings(tolerance=1e-3),
     )
     return Study(assignment, utilities, mixture)
@@ -76,20 +60,14 @@ def plan_of(sampler, n_warmup):
 
 def state_at(study, seed):
     """A chain that is at the truth."""
-    blank = np.zeros((len(study.utilities), study.mixture.answers.n_answers))
-    theta = study.mixture.hyper.theta
-    return ChainState(
-        assignment=study.assignment,
-        utilities=study.utilities,
-        tau=blank,
-        nu=blank,
-        thetas=np.tile(theta, (len(blank), 1)),
-        theta=theta,
-        log_evidence=np.zeros(len(blank)),
-        concentration=CONCENTRATION,
-        log_joint=-np.inf,
-        seed=seed,
-        sweep=0,
+    mixture = study.mixture
+    return blank_state(
+        study.assignment,
+        study.utilities,
+        mixture.answers.n_answers,
+        CONCENTRATION,
+        mixture.hyper.theta,
+        seed,
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import penchant as pc
 from penchant.kernels import Constant, Independent
+from tests.communities.simulation import votes
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,18 +21,7 @@ def study(rng, n_users, n_answers):
     common = rng.standard_normal(N_ITEMS)
     own = rng.standard_normal((n_users, N_ITEMS))
     f = np.sqrt(VARIANCE) * (np.sqrt(SHARING) * common + np.sqrt(1 - SHARING) * own)
-    user = np.repeat(np.arange(n_users), n_answers)
-    a = rng.integers(N_ITEMS, size=len(user))
-    b = (a + 1 + rng.integers(N_ITEMS - 1, size=len(user))) % N_ITEMS
-    first = f[user, a] - f[user, b] + rng.standard_normal(len(user)) > 0
-    data = pc.Comparisons.from_pairs(
-        np.where(first, a, b),
-        np.where(first, b, a),
-        user=user,
-        items=range(N_ITEMS),
-        users=range(n_users),
-    )
-    return f, data
+    return f, votes(f, n_answers, seed=rng)
 
 
 @pytest.mark.parametrize("n_answers", [2, 10])

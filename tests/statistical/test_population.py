@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import penchant as pc
+from tests.communities.simulation import votes
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::penchant.errors.DataWarning")]
 
@@ -38,14 +39,7 @@ def study(rng, n_items, n_users, each, n_camps, features=False):
         X = rng.standard_normal((n_items, 2))
         slopes = 0.8 * rng.standard_normal((n_camps, 2)) if n_camps > 1 else np.array([[1.0, 0.5]])
         tastes = slopes @ X.T + 0.4 * rng.standard_normal((n_camps, n_items))
-    camp, user = rng.integers(n_camps, size=n_users), np.repeat(np.arange(n_users), each)
-    f, rows = tastes[camp][user], np.arange(n_users * each)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
-    won = f[rows, a] - f[rows, b] + rng.standard_normal(len(user)) > 0
-    data = pc.Comparisons.from_pairs(
-        np.where(won, a, b), np.where(won, b, a), user=user, items=range(n_items)
-    )
+    data = votes(tastes[rng.integers(n_camps, size=n_users)], each, seed=rng)
     truth = tastes.mean(axis=0)
     return truth - truth.mean(), X, data
 

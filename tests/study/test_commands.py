@@ -28,6 +28,7 @@ from penchant.study.store import studies
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 DRINKS = ("tea", "milk", "water", "juice")
 QUESTION = ["--question", "Which would you rather drink?"]
+ABOUT = ["--items", "{items}", *QUESTION]
 
 
 def call(*arguments):
@@ -52,12 +53,10 @@ def folder(tmp_path, items):
 
 
 def test_a_study_from_a_file(folder, tmp_path, items):
-    it = Folder(folder)
-    assert it.study == "my-drinks"
-    database = it.open()
-    rows = database.read(studies.items_of, it.study)
-    config = database.read(studies.get, it.study).config
-    database.close()
+    assert Folder(folder).study == "my-drinks"
+    with Folder(folder).open() as database:
+        rows = database.read(studies.items_of, "my-drinks")
+        config = database.read(studies.get, "my-drinks").config
     assert [row.name for row in rows] == ["tea", "milk", "water", "juice"]
     assert rows[3].features == {"sweet": 3.0}
     assert config == Config("Which would you rather drink?")
@@ -74,10 +73,8 @@ def test_settings_by_option_and_by_file(tmp_path, items):
     chosen = ["--format", "rank", "--size", 3, "--language", "de", "--answers", 9]
     chosen += ["--consent", consent, "--settings", settings]
     call("new", tmp_path / "s", "--items", items, *QUESTION, *chosen)
-    it = Folder(tmp_path / "s")
-    database = it.open()
-    config = database.read(studies.get, "s").config
-    database.close()
+    with Folder(tmp_path / "s").open() as database:
+        config = database.read(studies.get, "s").config
     assert (config.format, config.size, config.language) == ("rank", 3, "de")
     assert (config.answers_per_person, config.repeat_share) == (9, 0.2)
     assert config.consent == "I **agree**."
@@ -132,18 +129,12 @@ def test_media_are_copied_under_random_names(tmp_path):
     [
         (["serve", "{tmp}/nothing"], "no folder of a study"),
         (["status", "{tmp}/nothing"], "no folder of a study"),
-        (["new", "{folder}", "--items", "{items}", *QUESTION], "holds a study already"),
+        (["new", "{folder}", *ABOUT], "holds a study already"),
         (["new", "{tmp}/x", "--items", "{tmp}/no.csv", *QUESTION], "there is no file"),
-        (["new", "{tmp}/Ü", "--items", "{items}", *QUESTION], "give --name"),
+        (["new", "{tmp}/Ü", *ABOUT], "give --name"),
         (["new", "{tmp}/x", "--items", "{items}", "--question", " "], "question is empty"),
-        (
-            ["new", "{tmp}/x", "--items", "{items}", *QUESTION, "--format", "best", "--size", "8"],
-            "a question shows 8",
-        ),
-        (
-            ["new", "{tmp}/x", "--items", "{items}", *QUESTION, "--database", "mysql://x/y"],
-            "sqlite or postgresql",
-        ),
+        (["new", "{tmp}/x", *ABOUT, "--format", "best", "--size", "8"], "a question shows 8"),
+        (["new", "{tmp}/x", *ABOUT, "--database", "mysql://x/y"], "sqlite or postgresql"),
         (["import", "{folder}", "{tmp}/none.csv"], "there is no file"),
         (["export", "{folder}", "-o", "{tmp}/votes.xlsx"], "must end in"),
         (["restore", "{items}", "{tmp}/x"], "no backup"),
@@ -199,17 +190,12 @@ def test_votes_and_whole_studies_travel(tmp_path, folder):
 
 def test_choices_and_rankings_travel_whole(tmp_path, folder):
     votes = tmp_path / "votes.jsonl"
-    votes.write_text(
-        """{"ballot": 1, "user": "ann", "item": "tea", "position": 1, "tied": false}
-{"ballot": 1, "user": "ann", "item": "milk", "position": 2, "tied": false}
-{"ballot": 1, "user": "ann", "item": "water", "position": 2, "tied": false}
-{"ballot": 2, "user": "bob", "item": "water", "position": 1, "tied": false}
-{"ballot": 2, "user": "bob", "item": "tea", "position": 2, "tied": false}
-{"ballot": 2, "user": "bob", "item": "juice", "position": 3, "tied": false}
-{"ballot": 3, "user": "bob", "item": "water", "position": 1, "tied": true}
-{"ballot": 3, "user": "bob", "item": "tea", "position": 1, "tied": true}
-"""
-    )
+    columns = ("ballot", "user", "item", "position", "tied")
+    rows = [(1, "ann", name, 1 + (name != "tea"), False) for name in ("tea", "milk", "water")]
+    rows += [(2, "bob", name, k + 1, False) for k, name in enumerate(("water", "tea", "juice"))]
+    rows += [(3, "bob", "water", 1, True), (3, "bob", "tea", 1, True)]
+    lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+    votes.write_text("\n".join(lines))
     given = pc.read_comparisons(str(votes))
     call("import", folder, votes)
     for ending in ("csv", "jsonl", "parquet"):

@@ -167,8 +167,7 @@ def patience(away):
 
 
 @pytest.mark.parametrize(
-    "who",
-    ["both", *(pytest.param(one, marks=pytest.mark.slow) for one in ("web", "model"))],
+    "who", ["both", *(pytest.param(one, marks=pytest.mark.slow) for one in ("web", "model"))]
 )
 def test_kills_lose_nothing_and_double_nothing(tmp_path, who):
     folder = make_folder(tmp_path / "drinks")

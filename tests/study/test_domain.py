@@ -107,53 +107,37 @@ def test_limits():
     assert not is_finished(Config("Which?", answers_per_person=None), 10**6, 1e9)
 
 
-@pytest.mark.parametrize(
-    ("order", "n", "form", "tie"),
-    [
-        ([[0], [1]], 2, "pair", False),
-        ([[0, 1]], 2, "pair", True),
-        ([[2], [0, 1]], 3, "best", False),
-        ([[2], [0], [1]], 3, "rank", False),
+FITTING = {
+    (2, "pair", False): [[[0], [1]]],
+    (2, "pair", True): [[[0, 1]]],
+    (3, "best", False): [[[2], [0, 1]]],
+    (3, "rank", False): [[[2], [0], [1]]],
+}
+NOT_FITTING = {
+    (2, "pair", False): [[[0, 1]]],
+    (2, "pair", True): [
+        *([[0], [0]], [[0], [2]], [[0]], [[True], [False]], [["0"], ["1"]], [[0], [1], []]),
+        *(7, [0, 1], None, [[[0]], [1]]),
     ],
-)
-def test_answers_that_fit(order, n, form, tie):
-    assert check_order(order, n, form, tie) == tuple(map(tuple, order))
+    (3, "best", False): [[[0, 1], [2]]],
+    (3, "rank", False): [[[2], [0, 1]]],
+}
+"""Orders by the number of options, the form, and whether a tie may be said."""
 
 
-@pytest.mark.parametrize(
-    ("order", "n", "form", "tie"),
-    [
-        ([[0, 1]], 2, "pair", False),
-        ([[0], [0]], 2, "pair", True),
-        ([[0], [2]], 2, "pair", True),
-        ([[0]], 2, "pair", True),
-        ([[True], [False]], 2, "pair", True),
-        ([["0"], ["1"]], 2, "pair", True),
-        ([[0], [1], []], 2, "pair", True),
-        ([[0, 1], [2]], 3, "best", False),
-        ([[2], [0, 1]], 3, "rank", False),
-        (7, 2, "pair", True),
-        ([0, 1], 2, "pair", True),
-        (None, 2, "pair", True),
-        ([[[0]], [1]], 2, "pair", True),
-    ],
-)
-def test_answers_that_do_not_fit(order, n, form, tie):
-    with pytest.raises(DataError, match="the answer is"):
-        check_order(order, n, form, tie)
+@pytest.mark.parametrize("asked", FITTING, ids=str)
+def test_answers_are_taken_if_they_fit(asked):
+    for order in FITTING[asked]:
+        assert check_order(order, *asked) == tuple(map(tuple, order))
+    for order in NOT_FITTING[asked]:
+        with pytest.raises(DataError, match="the answer is"):
+            check_order(order, *asked)
 
 
 def test_withdrawn_answers_never_stand_and_items_come_and_go():
-    told = [
-        event(1, "add_item", item="a"),
-        event(2, "add_item", item="b"),
-        event(3),
-        event(4, "skip"),
-        event(5, kind="answer", order=[[1], [0]]),
-        event(6, "withdraw", of=3),
-        event(7, "withdraw", of=4),
-        event(8, "retire", item="a"),
-    ]
+    told = [event(1, "add_item", item="a"), event(2, "add_item", item="b"), event(3)]
+    told += [event(4, "skip"), event(5, order=[[1], [0]])]
+    told += [event(6, "withdraw", of=3), event(7, "withdraw", of=4), event(8, "retire", item="a")]
     record = replay(told)
     assert list(record.answers) == [5]
     assert not record.skipped
@@ -164,15 +148,13 @@ def test_withdrawn_answers_never_stand_and_items_come_and_go():
 
 
 def test_checks_do_not_teach():
-    told = [event(1), event(2, kind="answer"), Event(3, "answer", "p", "q3", told_payload(REPEAT))]
-    told.append(Event(4, "answer", "p", "q4", told_payload(CHECK)))
-    record = replay(told)
+    asked = {1: NORMAL, 2: NORMAL, 3: REPEAT, 4: CHECK}
+    said = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair"}
+    record = replay(
+        [Event(n, "answer", "p", f"q{n}", {**said, "kind": kind}) for n, kind in asked.items()]
+    )
     assert [answer.seq for answer in record.taught()] == [1, 2, 3]
     assert record.n_taught == 3
-
-
-def told_payload(kind):
-    return {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": kind}
 
 
 def test_a_batch_is_split_where_the_count_is_reached():

@@ -38,6 +38,14 @@ def overview(served):
     return served.call("GET").json()
 
 
+def health(served):
+    """Look anew: the status, and what is wrong."""
+    served.app.state.site._looked = -1.0
+    got = served.browser().get("/healthz")
+    assert str(served.folder.path) not in got.text
+    return got.status_code, got.json().get("problems", [])
+
+
 # ---- erasing
 
 
@@ -217,37 +225,28 @@ def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(serve, monkeypatc
     def fail(*_):
         raise error
 
-    assert browser.get("/healthz").status_code == 200
-    served.app.state.site._looked = -1.0
+    assert health(served) == (200, [])
     with monkeypatch.context() as patch:
         patch.setattr(type(served.database), "_lock", fail)
-        body = {"question": question["id"], "order": [[0], [1]]}
-        got = browser.post("/s/drinks/answer", json=body)
-        assert got.status_code == 503
-        assert got.headers["retry-after"] == "1"
-        health = browser.get("/healthz")
-        assert health.status_code == 503
-        assert health.json() == {"ok": False, "problems": ["answers cannot be written"]}
-    assert browser.post("/s/drinks/answer", json=body).json()["repeated"] is False
+        got = browser.say(question)
+        assert (got.status_code, got.headers["retry-after"]) == (503, "1")
+        assert health(served) == (503, ["answers cannot be written"])
+    assert browser.say(question).json()["repeated"] is False
 
 
 def test_health_tells_when_the_disk_is_full(serve, monkeypatch):
     """Its own small write may still succeed where an answer does not."""
-    browser = serve().browser()
     usage = shutil.disk_usage("/")._replace(free=8192)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    health = browser.get("/healthz")
-    assert (health.status_code, health.json()["problems"]) == (503, ["the disk is full"])
+    assert health(serve()) == (503, ["the disk is full"])
 
 
 def test_health_tells_when_the_folder_is_gone(serve):
     served = serve()
-    browser = served.browser()
     shutil.rmtree(served.folder.path)
-    health = browser.get("/healthz")
-    assert health.status_code == 503
-    assert "the folder of the study is gone" in health.json()["problems"]
-    assert str(served.folder.path) not in health.text
+    status, problems = health(served)
+    assert status == 503
+    assert "the folder of the study is gone" in problems
 
 
 def test_a_process_that_ended_is_logged_and_started_again(caplog):
@@ -270,12 +269,9 @@ def test_health_tells_of_processes_that_keep_ending(serve, monkeypatch):
     served = serve()
     folder, now = served.folder.path, time.monotonic()
     write_deaths(folder, {"model": [now] * 3, "web 1": [now]})
-    assert served.browser().get("/healthz").status_code == 200  # of a server that is no more
+    assert health(served) == (200, [])  # they are of a server that is no more
     monkeypatch.setattr(os, "getppid", os.getpid)
-    served.app.state.site._looked = -1.0
-    health = served.browser().get("/healthz")
-    assert health.status_code == 503
-    assert health.json() == {"ok": False, "problems": ["the process model keeps ending"]}
+    assert health(served) == (503, ["the process model keeps ending"])
 
 
 def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):

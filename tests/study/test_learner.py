@@ -32,6 +32,7 @@ from penchant.study import (
     take_new,
 )
 from penchant.study.store import learning, participants, reports, studies, tables
+from tests.simulation import random_belief
 
 ITEMS = tuple(f"item {k}" for k in range(8))
 
@@ -171,14 +172,9 @@ def test_the_stock_is_chosen_anew_when_much_was_learned(running):
 
 
 def test_repeats_checks_and_random_questions_are_asked(voting):
-    study = voting(
-        items=ITEMS,
-        answers_per_person=None,
-        repeat_share=0.3,
-        random_share=0.2,
-        check_share=0.2,
-        checks=[{"prompt": "Take the first.", "options": ["a", "b", "c"], "right": 0}],
-    )
+    check = {"prompt": "Take the first.", "options": ["a", "b", "c"], "right": 0}
+    shares = {"repeat_share": 0.3, "random_share": 0.2, "check_share": 0.2}
+    study = voting(items=ITEMS, answers_per_person=None, checks=[check], **shares)
     worker = study.worker()
     ann = study.join()
     for _ in range(25):
@@ -258,14 +254,8 @@ def test_the_schedule():
     assert learning_point(10**6) <= 10**6 < 1.2 * learning_point(10**6) + 1
 
 
-def small_belief(n=6):
-    rng = np.random.default_rng(0)
-    root = rng.standard_normal((n, n))
-    return Joint(rng.standard_normal(n), root @ root.T / n, Probit())
-
-
 def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
-    belief, items = small_belief(), list("abcdef")
+    belief, items = random_belief(6), list("abcdef")
     first, second, third = best_questions(belief, items, Config("Which?"), 3)
     pool = Pool(all_pairs(6), np.zeros(6))
     chosen = choose(belief, pool, 3, "information_gain", 0.0, np.random.default_rng(0))
@@ -280,7 +270,7 @@ def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
 
 def test_sets_are_as_large_as_the_study_says():
     config = Config("Which?", format="best", size=4)
-    sets = best_questions(small_belief(), list("abcdef"), config, 3, pending=[tuple("abcd")])
+    sets = best_questions(random_belief(6), list("abcdef"), config, 3, pending=[tuple("abcd")])
     assert len(sets) == 3
     assert all(len(set(one)) == 4 for one in sets)
 
@@ -306,7 +296,7 @@ def test_nobody_is_asked_what_they_were_asked_and_what_is_open_comes_last():
 
 
 def test_the_dial_keeps_pairs_away_from_even():
-    belief, items, config = small_belief(), list("abcdef"), Config("Which?", apart=0.2)
+    belief, items, config = random_belief(6), list("abcdef"), Config("Which?", apart=0.2)
 
     def how_far(pair):
         return abs(p_first(belief, items, pair) - 0.5)

@@ -61,6 +61,10 @@ class StoreMachine(RuleBasedStateMachine):
         if hasattr(self, "db"):
             self.db.close()
 
+    def say(self, person, question, order):
+        given = (self.study, person, question, order, 900, self.now)
+        return self.db.write(participants.answer, *given)
+
     def answers_of(self, person):
         return [q for q, (who, _, _) in self.standing.items() if who == person]
 
@@ -108,8 +112,7 @@ class StoreMachine(RuleBasedStateMachine):
         if not self.open[person]:
             return
         question = self.open[person].pop(0)
-        given = (self.study, person, question, order, 900, self.now)
-        seq, repeated = self.db.write(participants.answer, *given)
+        seq, repeated = self.say(person, question, order)
         assert not repeated
         del self.leases[question]
         self.standing[question] = (person, order, seq)
@@ -119,17 +122,15 @@ class StoreMachine(RuleBasedStateMachine):
         if not self.answers_of(person):
             return
         question = self.answers_of(person)[-1]
-        given = (self.study, person, question, order, 900, self.now)
-        seq, repeated = self.db.write(participants.answer, *given)
+        seq, repeated = self.say(person, question, order)
         assert repeated
         assert seq == self.standing[question][2]
 
     @rule(person=persons, other=persons)
     def answer_for_somebody_else(self, person, other):
         if person != other and self.open[person]:
-            given = (self.study, other, self.open[person][0], [[0], [1]], 900, self.now)
             with pytest.raises(Refusal, match="not yours"):
-                self.db.write(participants.answer, *given)
+                self.say(other, self.open[person][0], [[0], [1]])
 
     @rule(person=persons, back=st.integers(1, UNDO + 1))
     def undo(self, person, back):
@@ -137,16 +138,13 @@ class StoreMachine(RuleBasedStateMachine):
         if len(mine) < back:
             return
         question = mine[-back]
-
-        def job(conn):
-            participants.undo(conn, self.study, person, question, self.now)
-
+        undo = (participants.undo, self.study, person, question, self.now)
         if self.state != "running" or back > UNDO:
             with pytest.raises(Refusal):
-                self.db.write(job)
+                self.db.write(*undo)
             return
-        self.db.write(job)
-        self.db.write(job)  # a retry changes nothing
+        self.db.write(*undo)
+        self.db.write(*undo)  # a retry changes nothing
         del self.standing[question]
         rows = self.db.read(
             lambda c: c.execute(
@@ -202,15 +200,12 @@ class StoreMachine(RuleBasedStateMachine):
     def retire(self, data):
         item = data.draw(st.sampled_from(sorted(self.items)))
         would_be_left = sum(self.items.values()) - self.items[item]
-
-        def job(conn):
-            studies.retire(conn, self.study, item, self.now)
-
+        retire = (studies.retire, self.study, item, self.now)
         if self.items[item] and would_be_left < 2:
             with pytest.raises(Refusal, match="too few"):
-                self.db.write(job)
+                self.db.write(*retire)
         else:
-            self.db.write(job)
+            self.db.write(*retire)
             self.items[item] = False
 
     @rule(person=consumes(persons))
@@ -224,8 +219,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_replay_tells_the_same(self):
-        if not hasattr(self, "db"):
-            return
         events = self.db.read(studies.events_after, self.study)
         numbers = [event.seq for event in events]
         assert numbers == sorted(set(numbers))
@@ -239,8 +232,6 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def leases_are_what_is_pending(self):
-        if not hasattr(self, "db"):
-            return
         config = self.db.read(studies.get, self.study).config
         queue = self.db.read(learning.queue_of, self.study, config, self.now)
         q = tables.question.c
@@ -322,18 +313,15 @@ def test_a_failing_job_takes_no_other_with_it(database, make_study):
     assert database.read(studies.get, study).seq == before + 7
 
 
-def test_two_answers_at_once_are_one(database, make_study):
-    study = make_study(database)
-    person = database.write(participants.join, study, 1.0)
-    question = database.write(participants.turn, study, person, 1, 2.0).questions[0].id
-    other = Database(database.url.render_as_string(hide_password=False))
-
-    def job(conn):
-        return participants.answer(conn, study, person, question, [[0], [1]], 5, 3.0)
-
-    futures = [store.submit(job) for store in (database, other) for _ in range(5)]
-    receipts = [future.result() for future in futures]
-    other.close()
+def test_two_answers_at_once_are_one(database, voting):
+    study = voting()
+    person = study.join()
+    question = study.turn(person).questions[0].id
+    given = (study.name, person, question, [[0], [1]], 5, 3.0)
+    with Database(database.url.render_as_string(hide_password=False)) as other:
+        stores = [database, other] * 5
+        futures = [store.submit(lambda c: participants.answer(c, *given)) for store in stores]
+        receipts = [future.result() for future in futures]
     assert len({seq for seq, _ in receipts}) == 1
     assert sum(not repeated for _, repeated in receipts) == 1
 
@@ -403,12 +391,11 @@ def test_erasing_leaves_nothing_behind(tmp_path, make_study):
         participants.join, study, 1.0, token=token, external_id_hash="f00dcafe" * 8
     )
     question = database.write(participants.turn, study, person, 1, 2.0).questions[0].id
-    given = (study, person, question, [[0], [1]], 5, 3.0)
-    database.write(participants.answer, *given)
-    kept = Snapshot(9, 0, person.encode(), {"raters": [{"participant": person}]})
-    database.write(learning.save_snapshot, study, kept, 4.0)
+    database.write(participants.answer, study, person, question, [[0], [1]], 5, 3.0)
+    about = (person.encode(), {"raters": [{"participant": person}]})
+    database.write(learning.save_snapshot, study, Snapshot(9, 0, *about), 4.0)
     database.write(participants.erase, study, person, 5.0)
-    late = Snapshot(6, 0, person.encode(), {"raters": [{"participant": person}]})
+    late = Snapshot(6, 0, *about)
     assert not database.write(learning.save_snapshot, study, late, 6.0)
     database.scrub()
     traces = (person, question, "f00dcafe", "Ann Example")

@@ -6,6 +6,7 @@ import pytest
 import penchant as pc
 from penchant.errors import DataError
 from penchant.workflow import KINDS, Material, as_model, trial_sample
+from tests.simulation import duel_data
 
 
 def crowd(n_users, n_answers, n_items=6, **more):
@@ -44,11 +45,7 @@ def tastes(kind, n_users=30, n_answers=20, n_items=12):
         "own": 2.0 * rng.standard_normal((n_users, n_items)),
     }[kind]
     user = np.repeat(np.arange(n_users), n_answers)
-    first = rng.integers(n_items, size=len(user))
-    second = (first + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
-    won = utilities[user, first] - utilities[user, second] + rng.normal(size=len(user)) > 0
-    winner, loser = np.where(won, first, second), np.where(won, second, first)
-    return pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+    return duel_data(rng, utilities, user=user)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import penchant as pc
 from penchant.errors import DataError, DataWarning
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.workflow import BradleyTerry, Material, as_model, hold_out
+from tests.simulation import duel_data
 
 BASELINE = "bradley-terry"
 
@@ -76,11 +77,7 @@ def test_models_are_not_changed_by_being_evaluated(table):
 def test_names_are_models_too(monkeypatch):
     rng = np.random.default_rng(0)
     taste = 3.0 * rng.standard_normal((4, 5))  # four people of different tastes
-    user, first = np.repeat(np.arange(4), 20), rng.integers(5, size=80)
-    second = (first + 1 + rng.integers(4, size=80)) % 5
-    won = taste[user, first] > taste[user, second]
-    winner, loser = np.where(won, first, second), np.where(won, second, first)
-    few = pc.Comparisons.from_pairs(winner, loser, user=user)
+    few = duel_data(rng, taste, user=np.repeat(np.arange(4), 20))
     seen = []
     fit = Material.fit
 

@@ -18,11 +18,7 @@ def fitted(kind, study):
     data = study.comparisons
     if kind == "ties":
         pooled = data.pooled()
-        tied = pc.Comparisons.from_pairs(
-            [data.items[i] for i in pooled.winner],
-            [data.items[i] for i in pooled.loser],
-            tie=np.arange(len(pooled)) % 4 == 0,
-        )
+        tied = replace(pooled, tie=np.arange(len(pooled)) % 4 == 0)
         return pc.PreferenceGP(likelihood="ties", optimize=None).fit(None, tied)
     models = {
         "probit": pc.PreferenceGP(optimize=None),

@@ -59,7 +59,7 @@ from penchant.communities.population import Modes as Modes
 from penchant.communities.population import PersonalVotes as PersonalVotes
 from penchant.communities.population import UserEffectMixture as UserEffectMixture
 from penchant.communities.population import beside_effects as beside_effects
-from penchant.communities.population import extrapolated as extrapolated
+from penchant.communities.population import extrapolate as extrapolate
 from penchant.communities.population import find_variation as find_variation
 from penchant.communities.population import fit_modes as fit_modes
 from penchant.communities.population import fit_personal as fit_personal
@@ -103,7 +103,7 @@ from penchant.communities.split_merge import merge_similar as merge_similar
 from penchant.communities.split_merge import merge_similar_or_divide as merge_similar_or_divide
 from penchant.communities.split_merge import split_or_merge as split_or_merge
 from penchant.communities.verdict import Support as Support
+from penchant.communities.verdict import draw_answers as draw_answers
 from penchant.communities.verdict import halve_items as halve_items
 from penchant.communities.verdict import halve_votes as halve_votes
 from penchant.communities.verdict import judge as judge
-from penchant.communities.verdict import redrawn as redrawn

@@ -363,13 +363,20 @@ class MixtureState:
     @cached_property
     def objective(self) -> float:
         """Log evidence, up to what mean-field memberships and Laplace leave out."""
-        concentration = concentration_value(
-            self.mixture, self.n_communities, self.n_users, self.mixture.concentration
-        )
+        concentration = self.concentration_value(self.mixture.concentration)
         memberships = membership_value(self.sizes, self.entropy)
         parameters, _ = self.model.hyper.log_prior(self.mixture.hyper)
         evidence = sum(each.log_z for each in self.components)
         return float(evidence + concentration + memberships + parameters)
+
+    def concentration_value(self, concentration: float) -> float:
+        """The part of the objective that depends on λ, with the log prior of log λ where it is
+        learned."""
+        value = log_partition_constant(self.n_communities, self.n_users, concentration)
+        if self.mixture.concentration_prior is not None:
+            shape, rate = self.mixture.concentration_prior
+            value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
+        return float(value)
 
     @cached_property
     def tables(self) -> FloatArray:
@@ -439,17 +446,6 @@ def log_partition_constant(n_communities: int, n_users: int, concentration: floa
     return float(value - gammaln(concentration + n_users))
 
 
-def concentration_value(
-    mixture: MixtureData, n_communities: int, n_users: int, concentration: float
-) -> float:
-    """What depends on λ in the objective, with the log density of log λ where it has a prior."""
-    value = log_partition_constant(n_communities, n_users, concentration)
-    if mixture.concentration_prior is not None:
-        shape, rate = mixture.concentration_prior
-        value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
-    return float(value)
-
-
 def single_component(mixture: MixtureData, theta: FloatArray) -> VariationalState:
     """One community of all users."""
     return allocate(mixture.model(theta), np.ones((mixture.answers.n_users, 1)))
@@ -495,9 +491,8 @@ def learn_concentration(allocation: VariationalState) -> VariationalState:
     mixture = allocation.mixture
     if mixture.concentration_prior is None:
         return allocation
-    of = (mixture, allocation.n_communities, allocation.n_users)
     found = minimize_scalar(
-        lambda log: -concentration_value(*of, float(np.exp(log))),
+        lambda log: -allocation.concentration_value(float(np.exp(log))),
         bounds=LOG_CONCENTRATIONS,
         method="bounded",
     )

@@ -47,10 +47,10 @@ def directions(utilities: FloatArray, k: int) -> Directions:
     return Directions(share, right[:k] * sides[:, None], left[:, :k] * size[:k] * sides)
 
 
-def standardised(utilities: FloatArray) -> FloatArray:
+def standardise(utilities: FloatArray) -> FloatArray:
     """(C, n) utilities with mean 0 and deviation 1 in each community: scales differ, taste counts.
 
-    >>> standardised(np.array([[1.0, 3.0]]))
+    >>> standardise(np.array([[1.0, 3.0]]))
     array([[-1., 1.]])
     """
     centred = utilities - utilities.mean(axis=1, keepdims=True)
@@ -66,14 +66,14 @@ def item_agreement(utilities: FloatArray, weight: FloatArray) -> ItemAgreement:
     >>> item_agreement(utilities, np.array([0.5, 0.5])).spread.round(2)
     array([0. , 0.61, 0.61])
     """
-    liking = standardised(utilities)
+    liking = standardise(utilities)
     mean = weight @ liking
     return ItemAgreement(mean, np.sqrt(weight @ (liking - mean) ** 2))
 
 
 def distinctiveness(utilities: FloatArray, weight: FloatArray) -> FloatArray:
     """(C, n): how much more each community likes an item than the others do on average."""
-    return _against_others(standardised(utilities), weight)
+    return _against_others(standardise(utilities), weight)
 
 
 def attribute_slopes(utilities: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
@@ -85,7 +85,7 @@ def attribute_slopes(utilities: FloatArray, X: FloatArray, weight: FloatArray) -
     scale = Z.std(axis=0)
     Z /= np.where(scale > 0.0, scale, 1.0)
     gram = Z.T @ Z / len(Z) + RIDGE * np.eye(Z.shape[1])
-    slopes = np.linalg.solve(gram, Z.T @ standardised(utilities).T / len(Z)).T
+    slopes = np.linalg.solve(gram, Z.T @ standardise(utilities).T / len(Z)).T
     return _against_others(slopes, weight)
 
 

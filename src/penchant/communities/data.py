@@ -351,14 +351,14 @@ def separate_pairs(data: Comparisons) -> Comparisons:
     if data.rankings is None or data.rankings.user is None:
         return data.as_pairs()
     content = content_keys(data.as_pairs())
-    drawn = [_drawn(stage, content) for stage in data.rankings.stages()]
+    drawn = [_draw_pairs(stage, content) for stage in data.rankings.stages()]
     winner, loser, user = np.hstack(drawn)
     one, no_tie = np.ones_like(winner), np.zeros(len(winner), dtype=bool)
     table = Table(winner, loser, one, user, no_tie, None).merge()
     return data.bare().single_pairs().extend(Comparisons.from_table(table, data.items, data.users))
 
 
-def _drawn(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArray, IntArray]:
+def _draw_pairs(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, IntArray, IntArray]:
     """Winner, loser and user of a pair for every time that a choice was made."""
     rows, copy = _copies(stage.count)
     item, chosen = stage.item[rows], stage.chosen[rows]

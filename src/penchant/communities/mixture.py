@@ -243,9 +243,7 @@ class FittedMixture:
         Their memberships are predicted again; unless polish is False, the communities' utilities
         are inferred again too, with the hyperparameters that each has.
         """
-        found = replace(self, data=data, support=None)
-        membership = found._with_predicted(changed)
-        found = replace(found, membership=membership, personal=None)
+        found = replace(self._on(data, changed), personal=None)
         if polish is not False:
             found = replace(found, posteriors=found.infer_posteriors())
         if self.personal is None:
@@ -258,12 +256,13 @@ class FittedMixture:
             return self.draws.membership(answers)
         return predict_membership(self.posteriors, self.sizes, answers)
 
-    def _with_predicted(self, users: IntArray) -> FloatArray:
-        """(U, C) memberships, predicted again for some users."""
-        membership = np.zeros((self.answers.n_users, self.membership.shape[1]))
+    def _on(self, data: Comparisons, users: IntArray) -> "FittedMixture":
+        """The same communities on other data, the memberships of some users predicted again."""
+        answers = Answers.of(data)
+        membership = np.zeros((answers.n_users, self.membership.shape[1]))
         membership[: len(self.membership)] = self.membership
-        membership[users] = self.predict_membership(self.answers.take(users).compact())
-        return membership
+        membership[users] = self.predict_membership(answers.take(users).compact())
+        return replace(self, data=data, support=None, membership=membership)
 
     def infer_posteriors(
         self, hyper: ItemHyper | None = None, starts: Sequence[ComponentPosterior] = ()
@@ -293,12 +292,10 @@ class FittedMixture:
     def with_newcomers(self, data: Comparisons) -> "FittedMixture":
         """The mixture with new users, whose answers change nothing for the others."""
         newcomers = np.arange(self.data.n_users, data.n_users)
-        found = replace(self, data=data, support=None)
-        membership = found._with_predicted(newcomers)
-        found = replace(found, membership=membership)
+        found = self._on(data, newcomers)
         if self.personal is None:
             return found
-        features = as_features(membership[newcomers])
+        features = as_features(found.membership[newcomers])
         return replace(found, personal=with_newcomers(self.personal, data, features))
 
 

@@ -372,7 +372,7 @@ class UserEffectMixture:
         here = replace(modes, means=means, covariance=covariance, objective=value)
         spread = modes.spread
         if self.learn_spread:
-            spread = extrapolated(spread, self._em_spread(users, here), length)
+            spread = extrapolate(spread, self._em_spread(users, here), length)
         membership = here.members(users, r.sum(axis=0))
         kept = np.flatnonzero(membership.sum(axis=0) >= SMALLEST)
         membership = membership[:, kept] / membership[:, kept].sum(axis=1, keepdims=True)
@@ -418,7 +418,7 @@ def _weighted(r: FloatArray, matrices: FloatArray) -> FloatArray:
     return (r.T @ _flat(matrices)).reshape(-1, *matrices.shape[1:])
 
 
-def extrapolated(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
+def extrapolate(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
     """S moved towards the result of EM, `length` times as far on the logarithmic scale."""
     root = _root(S)
     inverse = np.linalg.inv(root)

@@ -221,7 +221,7 @@ class _Search:
         if self.mixture.answers.n_users > MANY_USERS:
             return self._with_everybody(self._among_some())
         allocation = single_component(self.mixture, self.mixture.hyper.theta)
-        allocation = self._learn(self._noted("start", allocation), ROUND_LEARNING)
+        allocation = self._learn(self._note("start", allocation), ROUND_LEARNING)
         is_learned = False
         while True:
             before = allocation
@@ -254,7 +254,7 @@ class _Search:
         model = replace(few.model, mixture=replace(few.mixture, answers=self.mixture.answers))
         weights = log_likelihoods(self.mixture.answers.counts, few.tables) + psi(few.sizes)
         allocation = allocate(model, responsibilities(weights), few.components)
-        allocation = self._noted("everybody", allocation)
+        allocation = self._note("everybody", allocation)
         allocation = self._prune(self._converge(allocation, tolerance=PRUNE_TOLERANCE))
         return self._converge(self._learn(allocation))
 
@@ -289,7 +289,7 @@ class _Search:
             if not places:  # the last split moved people everywhere
                 break
             if (divided := self.splits.split(allocation, places[0])) is not None:
-                allocation = self._noted("split", divided)
+                allocation = self._note("split", divided)
         return allocation
 
     def _fewer(self, allocation: VariationalState, move: Shrinking) -> VariationalState:
@@ -297,16 +297,16 @@ class _Search:
         while allocation.n_communities != (self.target or 1):
             if (fewer := move(allocation)) is None:
                 break
-            allocation = self._noted(move.__name__, fewer)
+            allocation = self._note(move.__name__, fewer)
         return allocation
 
     def _reach_target(self, allocation: VariationalState) -> VariationalState:
         """Where the number is given: merge or split against the objective."""
         while self.target is not None and allocation.n_communities != self.target:
             if allocation.n_communities > self.target:
-                allocation = self._noted("merge", force_merge(allocation))
+                allocation = self._note("merge", force_merge(allocation))
             else:
-                allocation = self._noted("split", force_split(allocation))
+                allocation = self._note("split", force_split(allocation))
             allocation = self._converge(allocation, ROUND_SWEEPS, ROUND_TOLERANCE)
         return allocation
 
@@ -318,7 +318,7 @@ class _Search:
     ) -> VariationalState:
         choose = partial(sweep, keep_all=self.target is not None)
         settled = converge(allocation, choose, max_sweeps, tolerance * self.scale)
-        return self._noted("sweep", settled)
+        return self._note("sweep", settled)
 
     def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:
         allocation = learn_concentration(allocation)
@@ -327,8 +327,8 @@ class _Search:
         least_gain = limits.least_gain * self.scale
         limits = limits._replace(curvature=self.bends, least_gain=least_gain)
         allocation, self.bends = learn(allocation, limits)
-        return self._noted("learn", allocation)
+        return self._note("learn", allocation)
 
-    def _noted(self, name: str, allocation: VariationalState) -> VariationalState:
+    def _note(self, name: str, allocation: VariationalState) -> VariationalState:
         self.trace.append(Step(name, allocation.n_communities, allocation.objective))
         return allocation

@@ -307,8 +307,8 @@ def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> Variat
 
 def merge(allocation: VariationalState) -> VariationalState | None:
     """Two communities as one, the likest pair first; None if no merge raises the objective."""
-    for a, b in _alike(allocation, LEAST_SIMILARITY)[: 2 * allocation.n_communities]:
-        joined = _joined(allocation, a, b)
+    for a, b in _similar_pairs(allocation, LEAST_SIMILARITY)[: 2 * allocation.n_communities]:
+        joined = _join(allocation, a, b)
         if joined.objective > allocation.objective + LEAST_GAIN:
             return joined
     return None
@@ -316,11 +316,11 @@ def merge(allocation: VariationalState) -> VariationalState | None:
 
 def force_merge(allocation: VariationalState) -> VariationalState:
     """One community fewer, the way that costs the objective least."""
-    joined = [_joined(allocation, a, b) for a, b in _alike(allocation, -1.0)]
+    joined = [_join(allocation, a, b) for a, b in _similar_pairs(allocation, -1.0)]
     return max(joined, key=lambda candidate: candidate.objective)
 
 
-def _alike(allocation: VariationalState, least: float) -> list[tuple[int, int]]:
+def _similar_pairs(allocation: VariationalState, least: float) -> list[tuple[int, int]]:
     """Pairs of communities with like components or the same members, the likest first."""
     differences = np.stack([component.state.mean for component in allocation.components])
     differences /= np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-12)
@@ -330,7 +330,7 @@ def _alike(allocation: VariationalState, least: float) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: -likeness[pair])
 
 
-def _joined(allocation: VariationalState, a: int, b: int) -> VariationalState:
+def _join(allocation: VariationalState, a: int, b: int) -> VariationalState:
     components, sizes = allocation.components, allocation.sizes
     start = components[a if sizes[a] >= sizes[b] else b]
     joined = allocation.model.fit(components[a].weights + components[b].weights, start)

@@ -80,7 +80,7 @@ def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
             clear = found.evidence > MODES_EVIDENCE
         if clear:
             learned = replace(mixture, hyper=result.hyper)
-            simulated = replace(learned, answers=redraw(single, rng))
+            simulated = replace(learned, answers=simulate_population(single, rng))
             halve = halve_items if item_effect_share(single) > LARGE_ITEM_EFFECT else halve_votes
             found = found._replace(
                 agreement=agreement_of_halves(learned, result.n_communities, halve, rng),
@@ -88,13 +88,13 @@ def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
             )
             chance = max(found.by_chance, 0.0)
             if found.agreement > chance + MARGIN * min(chance, 1.0 - chance) + CLEAR_AGREEMENT:
-                return _worded(found._replace(verdict="supported"))
+                return _with_sentence(found._replace(verdict="supported"))
     detectable = would_show_two(single, rng)
     verdict: Literal["personal", "too few"] = "personal" if detectable else "too few"
-    return _worded(found._replace(verdict=verdict, detectable=detectable))
+    return _with_sentence(found._replace(verdict=verdict, detectable=detectable))
 
 
-def _worded(found: Support) -> Support:
+def _with_sentence(found: Support) -> Support:
     if found.verdict == "supported":
         said = (
             f"{found.n_communities} communities, well supported: {found.evidence:.0f} nats better "
@@ -110,12 +110,12 @@ def _worded(found: Support) -> Support:
     return found._replace(sentence=said)
 
 
-def redraw(single: SinglePopulation, rng: np.random.Generator) -> Answers:
+def simulate_population(single: SinglePopulation, rng: np.random.Generator) -> Answers:
     """Answers to the same questions by as many people, without communities."""
     votes, modes = single.effects.votes, single.modes
     own = rng.multivariate_normal(modes.means[0], modes.spread, votes.n_users)
     g = with_item_effects(single, votes.differences(own), rng)
-    return redrawn(single.allocation.mixture, g, rng)
+    return draw_answers(single.allocation.mixture, g, rng)
 
 
 def would_show_two(single: SinglePopulation, rng: np.random.Generator) -> bool:
@@ -135,7 +135,7 @@ def would_show_two(single: SinglePopulation, rng: np.random.Generator) -> bool:
         tastes = model.prior.design.forward(model.prior.points(z))
         answers = model.mixture.answers
         g = tastes[answers.counts.indices, answers.user % 2]
-    simulated = replace(model.mixture, answers=redrawn(model.mixture, g, rng))
+    simulated = replace(model.mixture, answers=draw_answers(model.mixture, g, rng))
     return find_communities(simulated).n_communities > 1
 
 
@@ -187,7 +187,7 @@ def _votes(answers: Answers) -> IntArray:
     return np.repeat(np.arange(len(times)), times)
 
 
-def redrawn(mixture: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answers:
+def draw_answers(mixture: MixtureData, g: FloatArray, rng: np.random.Generator) -> Answers:
     """New answers to everybody's questions, where the differences are g, one a stored count."""
     answers, likelihood = mixture.answers, mixture.hyper.likelihood
     at = _votes(answers)

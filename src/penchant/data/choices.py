@@ -7,7 +7,7 @@ for every place but the last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penchant.data.build import code_strictly, read_numbers
 from penchant.data.names import Names, as_column, python_scalar
-from penchant.data.table import Table
+from penchant.data.table import Table, make_read_only, same_fields
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
 
@@ -50,12 +50,7 @@ class Rankings:
     tied: BoolArray
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            values = getattr(self, field.name)
-            if values is not None:
-                frozen = values.view()
-                frozen.flags.writeable = False
-                object.__setattr__(self, field.name, frozen)
+        make_read_only(self, vars(self))
 
     def __len__(self) -> int:
         return len(self.count)
@@ -63,9 +58,7 @@ class Rankings:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rankings):
             return NotImplemented
-        return all(
-            np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)
-        )
+        return same_fields(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 

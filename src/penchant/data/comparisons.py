@@ -21,7 +21,7 @@ from penchant.data.choices import (
 )
 from penchant.data.names import Encoder, Lookup, Names
 from penchant.data.split import WholeAnswers, folds, hold_out
-from penchant.data.table import Table
+from penchant.data.table import Table, make_read_only, same_fields
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
@@ -80,12 +80,7 @@ class Comparisons:
     rankings: Rankings | None = None
 
     def __post_init__(self) -> None:
-        for column in _COLUMNS:
-            values = getattr(self, column)
-            if values is not None:
-                frozen = values.view()
-                frozen.flags.writeable = False
-                object.__setattr__(self, column, frozen)
+        make_read_only(self, _COLUMNS)
 
     @classmethod
     def from_pairs(
@@ -234,21 +229,9 @@ class Comparisons:
         >>> Comparisons.from_frame(frame).items
         ('milk', 'tea', 'water')
         """
+        options = dict(locals())
         # `penchant.io` is a layer above: it is loaded by name, when a frame is to be read
-        data: Comparisons = import_module("penchant.io").read_frame(
-            frame,
-            winner=winner,
-            loser=loser,
-            user=user,
-            tie=tie,
-            count=count,
-            margin=margin,
-            first=first,
-            time=time,
-            covariates=covariates,
-            shape=shape,
-            skip_bad=skip_bad,
-        )
+        data: Comparisons = import_module("penchant.io").read_frame(**options)
         return data
 
     @property
@@ -273,11 +256,7 @@ class Comparisons:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Comparisons):
             return NotImplemented
-        return all(
-            np.array_equal(getattr(self, f.name), getattr(other, f.name))
-            for f in fields(self)
-            if f.compare
-        )
+        return same_fields(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -593,19 +572,19 @@ class Comparisons:
         theirs = answers.single_pairs()._in_codes_of(self)
         rows = theirs._table().merge()
         theirs = replace(theirs, **vars(rows))
-        again = _taken_back(
+        count = _count_left(
             single.count,
             single._table().locate(rows),
             rows.count,
             theirs._sentence,
             "by the same user and with the same tie, margin and covariates",
         )
-        left = single._with_count(single.count - again)
+        left = single._with_count(count)._table()
         known = answers if answers.rankings is None else answers._in_codes_of(self)
         said = joined_rankings(None, known.rankings)
         if said is None:
-            return self._of(left._table(), orders)
-        again = _taken_back(
+            return self._of(left, orders)
+        count = _count_left(
             np.zeros(0, dtype=np.intp) if orders is None else orders.count,
             np.full(len(said), -1) if orders is None else orders.locate(said),
             said.count,
@@ -615,8 +594,7 @@ class Comparisons:
             ),
             "whole and by the same user",
         )
-        kept = None if orders is None else orders.with_count(orders.count - again)
-        return self._of(left._table(), kept)
+        return self._of(left, None if orders is None else orders.with_count(count))
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
@@ -699,19 +677,22 @@ class Comparisons:
         return f"{who}{self.items[self.winner[row]]!r} {verb} {self.items[self.loser[row]]!r}"
 
 
-def _taken_back(
+def _count_left(
     count: IntArray, at: IntArray, times: IntArray, say: Callable[[int], str], alike: str
 ) -> IntArray:
-    """Return how often each answer is withdrawn: the answers at `at`, `times` times each."""
+    """Return the counts after the answers at `at` are taken back, `times` times each.
+
+    say : describes an answer that did not occur so often. alike : what has to be equal.
+    """
     there = np.where(at < 0, 0, count[at] if len(count) else 0)
     for row in np.flatnonzero(times > there)[:1]:
         raise DataError(
             f"{say(int(row))} is to be taken back {times[row]} times, but occurred {there[row]} "
             f"times: take back only what was said, {alike}"
         )
-    again = np.zeros_like(count)
-    again[at] = times
-    return again
+    left = count.copy()
+    left[at] -= times
+    return left
 
 
 def _long_columns(data: Comparisons) -> dict[str, list[Any]]:

@@ -1,7 +1,7 @@
 """Distinct rows with counts: how equal comparisons are found and become one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,22 @@ _KEY_BITS = 62  # bits of a row's key: it stays positive in a 64-bit integer
 _WIDEST = 2.0**31  # whole numbers of a wider range are numbered by their distinct values
 _EXACT = 2.0**53  # floating point adds whole numbers exactly below it
 _BINS_PER_ROW = 4  # keys are counted in bins while these are few, else they are sorted
+
+
+def make_read_only(record: Any, columns: Iterable[str]) -> None:
+    """Replace the arrays in some fields of a frozen dataclass by read-only views."""
+    for column in columns:
+        values = getattr(record, column)
+        if values is not None:
+            view = values.view()
+            view.flags.writeable = False
+            object.__setattr__(record, column, view)
+
+
+def same_fields(one: Any, two: Any) -> bool:
+    """Whether all fields that take part in comparison are equal, arrays entry by entry."""
+    names = [field.name for field in fields(one) if field.compare]
+    return all(np.array_equal(getattr(one, name), getattr(two, name)) for name in names)
 
 
 class _Digit(NamedTuple):

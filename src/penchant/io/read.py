@@ -76,19 +76,15 @@ def read_comparisons(
     >>> data.items, data.count.tolist()
     (('milk', 'tea'), [2])
     """
-    path = check_file(Path(path))
-    options = {
-        **{"winner": winner, "loser": loser, "user": user, "tie": tie, "count": count},
-        **{"margin": margin, "first": first, "time": time, "covariates": covariates},
-        **{"shape": shape, "skip_bad": skip_bad, "where": where},
-    }
+    options = dict(locals())
+    path = check_file(Path(options.pop("path")))
     if _is_preflib(path):
         if given := [name for name, value in options.items() if value]:
             raise DataError(
                 f"{path.name} has no columns, so {given[0]}= says nothing: leave it out"
             )
         return preflib.read_preflib(path)
-    return read_file(path, ReadOptions.of(**options))  # type: ignore[arg-type]
+    return read_file(path, ReadOptions.of(**options))
 
 
 def read_segments(

@@ -59,15 +59,6 @@ class RemoteFile(NamedTuple):
         return self.address
 
 
-def is_remote(files: Any) -> bool:
-    """Whether a pattern names a protocol.
-
-    >>> is_remote("s3://votes/*.parquet"), is_remote("votes/*.parquet")
-    (True, False)
-    """
-    return isinstance(files, str) and "://" in files
-
-
 def remote_files(pattern: str) -> list[RemoteFile]:
     """The files of a pattern, in the order of their names."""
     try:
@@ -99,18 +90,14 @@ def local_copy(file: Path | RemoteFile, folder: Path) -> Iterator[Path]:
     copy = folder / "fetched" / file.name
     copy.parent.mkdir(exist_ok=True)
     try:
-        _fetch(file, copy)
+        try:
+            with file.system.open(file.place, "rb") as source, copy.open("wb") as target:
+                copyfileobj(source, target, 1 << 22)
+        except OSError as error:
+            raise DataError(f"{file} cannot be fetched ({error}): try again") from error
         yield copy
     finally:
         copy.unlink(missing_ok=True)
-
-
-def _fetch(file: RemoteFile, copy: Path) -> None:
-    try:
-        with file.system.open(file.place, "rb") as source, copy.open("wb") as target:
-            copyfileobj(source, target, 1 << 22)
-    except OSError as error:
-        raise DataError(f"{file} cannot be fetched ({error}): try again") from error
 
 
 FORMAT = 1
@@ -232,6 +219,9 @@ def scan_comparisons(
     ...         votes.items, votes.n_users, votes.n_comparisons
     (('milk', 'tea'), 2, 2)
     """
+    given = dict(locals())
+    for name in ("files", "shards", "scratch", "resume", "max_memory"):
+        del given[name]
     if not (isinstance(shards, int) and 1 <= shards <= MOST_SHARDS):
         raise DataError(f"shards is {shards!r}: it must be a whole number from 1 to {MOST_SHARDS}")
     if not (isinstance(max_memory, int) and max_memory >= 0):
@@ -240,16 +230,7 @@ def scan_comparisons(
         raise DataError("scratch and resume are both given: each names the folder to write to")
     if scratch is not None and not Path(scratch).is_dir():
         raise DataError(f"scratch: there is no folder {scratch}; make it first")
-    options = ReadOptions.of(
-        winner=winner,
-        loser=loser,
-        user=user,
-        tie=tie,
-        count=count,
-        shape=shape,
-        skip_bad=skip_bad,
-        where=where,
-    )
+    options = ReadOptions.of(**given)
     paths = _find_files(files)
     if resume is not None:
         return _resume(paths, options, shards, max_memory, resume)
@@ -267,7 +248,7 @@ def _find_files(files: Any) -> list[Path | RemoteFile]:
     if not isinstance(files, str | PathLike):
         return [file for path in files for file in _find_files(path)]
     found: list[Path | RemoteFile]
-    if is_remote(files):
+    if "://" in fspath(files):  # a Path never holds two slashes in a row
         found = [*remote_files(fspath(files))]
     elif Path(files).exists():
         found = [check_file(Path(files))]

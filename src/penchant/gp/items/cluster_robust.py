@@ -171,8 +171,10 @@ def _excess(scores: FloatArray, scale: float, inverse: FloatArray) -> FloatArray
     J = np.eye(r) - gram(inverse.T)
     M = gram(scores) * (scale * k / (k - 1))
     target = J * (np.trace(M) / np.trace(J))
-    # what M varies by itself: Σ_u |t_u t_uᵀ − M/k|², against how far it is from its target
-    noise = scale**2 * (np.einsum("ij,ij->i", scores, scores) ** 2).sum() - (M**2).sum() / k
+    # what M varies by itself: Σ_u |t_u t_uᵀ − M/k|², against how far it is from its target; the
+    # difference is negative where all scores are of one size
+    spread = scale**2 * (np.einsum("ij,ij->i", scores, scores) ** 2).sum() - (M**2).sum() / k
+    noise = max(0.0, float(spread))
     distance = ((M - target) ** 2).sum()
     share = 1.0 if distance <= noise else noise / distance
     excess: FloatArray = (1.0 - share) * M + share * target - J
