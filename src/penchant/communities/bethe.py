@@ -89,8 +89,7 @@ class BethePrior:
 
     def points(self, z: FloatArray) -> FloatArray:
         """Φ z."""
-        points: FloatArray = np.sqrt(self.variance) * z
-        return points
+        return np.sqrt(self.variance) * z
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "BetheState":
         """Condition on sites: some tens of products with a sparse matrix."""
@@ -109,8 +108,7 @@ def _solve(diagonal: FloatArray, W: sparse.csr_array, b: FloatArray) -> FloatArr
     """B⁻¹ b, of B = diag(diagonal) − W."""
     B = LinearOperator(W.shape, lambda x: diagonal * x - W @ x, dtype=np.float64)
     scale = LinearOperator(W.shape, lambda x: x / diagonal, dtype=np.float64)
-    solved: FloatArray = cg(B, b, rtol=SOLVE_TOLERANCE, M=scale)[0]
-    return solved
+    return cg(B, b, rtol=SOLVE_TOLERANCE, M=scale)[0]
 
 
 class Messages(NamedTuple):
@@ -162,8 +160,7 @@ class BetheState:
         """(m,) variances of the edges' differences."""
         known, pairs = self.messages, self.prior.pairs
         apart = known.variance[pairs.low] + known.variance[pairs.high] - 2.0 * known.covariance
-        var: FloatArray = self.prior.variance * apart[pairs.of_edge]
-        return var
+        return self.prior.variance * apart[pairs.of_edge]
 
     @cached_property
     def n_settled(self) -> float:
@@ -184,8 +181,7 @@ class BetheState:
     def pulled(self, z: FloatArray) -> FloatArray:
         """L Φ z."""
         product = (self.diagonal - 1.0) * z - self.W @ z
-        pulled: FloatArray = product / np.sqrt(self.prior.variance)
-        return pulled
+        return product / np.sqrt(self.prior.variance)
 
     def main_directions(self, rows: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
         """Largest eigenvalues (k,) of rows Φ B⁻¹ Φᵀ rowsᵀ, ascending, and directions (r, k) of z.

@@ -386,8 +386,7 @@ class MixtureState:
     @property
     def log_sizes(self) -> FloatArray:
         """(K,) ψ(N_c)."""
-        log_sizes: FloatArray = psi(np.maximum(self.sizes, SMALLEST))
-        return log_sizes
+        return psi(np.maximum(self.sizes, SMALLEST))
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,8 +55,7 @@ def standardise(utilities: FloatArray) -> FloatArray:
     """
     centred = utilities - utilities.mean(axis=1, keepdims=True)
     scale = centred.std(axis=1, keepdims=True)
-    unit: FloatArray = centred / np.where(scale > 0.0, scale, 1.0)
-    return unit
+    return centred / np.where(scale > 0.0, scale, 1.0)
 
 
 def item_agreement(utilities: FloatArray, weight: FloatArray) -> ItemAgreement:
@@ -103,8 +102,7 @@ def feature_contrasts(membership: FloatArray, features: FloatArray) -> FloatArra
     gap -= (total - own) / np.maximum(outside, tiny)[:, None]
     variance = features.var(axis=0)
     inverse_sizes = 1.0 / np.maximum(inside, 1.0) + 1.0 / np.maximum(outside, 1.0)
-    contrasts: FloatArray = gap / np.sqrt(np.maximum(inverse_sizes[:, None] * variance, tiny))
-    return contrasts
+    return gap / np.sqrt(np.maximum(inverse_sizes[:, None] * variance, tiny))
 
 
 def value_win_rates(

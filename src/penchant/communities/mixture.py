@@ -188,16 +188,14 @@ class FittedMixture:
         """(C,) expected users of each community."""
         if self.all_sizes is not None:
             return self.all_sizes
-        total: FloatArray = self.membership.sum(axis=0)
-        return total
+        return self.membership.sum(axis=0)
 
     def shares(self, users: IntArray | None) -> FloatArray:
         """(k, C) of users, −1 standing for people at large; (1, C) of those for None."""
         everybody = self.sizes / self.sizes.sum()
         if users is None:
             return np.atleast_2d(everybody)
-        shares: FloatArray = np.where(users[:, None] >= 0, self.membership[users], everybody)
-        return shares
+        return np.where(users[:, None] >= 0, self.membership[users], everybody)
 
     def population(self, target: Inputs | None = None) -> Population:
         """The mean over people at the target items, by default those of the fit."""
@@ -212,8 +210,7 @@ class FittedMixture:
             there = self.population(target)
             return there.relative_to(there if target is None else self.population())
         if self.personal is not None:
-            own: Normal = self.personal.posterior.at(target).known_utilities(users)
-            return own
+            return self.personal.posterior.at(target).known_utilities(users)
         each = [
             there.relative_to(known)
             for there, known in zip(self.at(target), self.posteriors, strict=True)

@@ -159,10 +159,7 @@ class Population(NamedTuple):
     @property
     def spread(self) -> FloatArray:
         """(n,) standard deviation between communities, relative to the average item."""
-        spread: FloatArray = np.linalg.norm(
-            self.apart - self.apart.mean(axis=1, keepdims=True), axis=0
-        )
-        return spread
+        return np.linalg.norm(self.apart - self.apart.mean(axis=1, keepdims=True), axis=0)
 
 
 def _apart(shares: FloatArray, tastes: FloatArray) -> FloatArray:
@@ -204,8 +201,7 @@ class PersonalVotes:
         """(U, …) weighted sums of rows over each user's votes."""
         column = np.arange(len(weight))
         picker = sparse.csr_array((weight, column, self.starts), shape=(self.n_users, len(weight)))
-        total: FloatArray = picker @ rows
-        return total
+        return picker @ rows
 
     def of_user(self, rows: FloatArray) -> FloatArray:
         """(V, …) rows of users (U, …), for each of their votes."""
@@ -267,8 +263,7 @@ class UserTerms(NamedTuple):
 def _root(S: FloatArray) -> FloatArray:
     """L with L Lᵀ = S, however small its eigenvalues."""
     values, vectors = np.linalg.eigh(S)
-    root: FloatArray = vectors * np.sqrt(np.maximum(values, 1e-12 * max(values[-1], 1e-12)))
-    return root
+    return vectors * np.sqrt(np.maximum(values, 1e-12 * max(values[-1], 1e-12)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -598,8 +593,7 @@ def _directions(allocation: VariationalState, result: SearchResult) -> FloatArra
         if not len(kept) and not basis.size:  # no disagreement: any direction will do
             kept = np.arange(1)
         basis = np.column_stack([basis, left[:, kept]])
-    loading: FloatArray = basis / weight[:, None] * np.sqrt(np.sum(weight**2))
-    return loading
+    return basis / weight[:, None] * np.sqrt(np.sum(weight**2))
 
 
 def item_effect_share(single: SinglePopulation) -> float:
@@ -659,8 +653,7 @@ def with_item_effects(
     own = rng.standard_normal((answers.n_users, len(mixture.items)))
     apart = own[user, answers.winner[at]] - own[user, answers.loser[at]]
     noise = noise_of(single.allocation.model.hyper.likelihood)
-    moved: FloatArray = (g + np.sqrt(share * noise) * apart) / np.sqrt(1.0 - 2.0 * share)
-    return moved
+    return (g + np.sqrt(share * noise) * apart) / np.sqrt(1.0 - 2.0 * share)
 
 
 class Variation(NamedTuple):

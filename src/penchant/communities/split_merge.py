@@ -621,8 +621,7 @@ def _first_division(
     if along[anchors[0]] < along[anchors[1]]:
         along = -along
     cut = np.quantile(along, rng.uniform(EDGE_SHARE, 1.0 - EDGE_SHARE))
-    below: LabelArray = (along < cut).astype(np.int32)
-    return below
+    return (along < cut).astype(np.int32)
 
 
 def _log_pair_probabilities(target: Target, partition: Partition) -> FloatArray:
@@ -637,8 +636,7 @@ def _log_pair_probabilities(target: Target, partition: Partition) -> FloatArray:
     length = np.linalg.norm(net_wins, axis=1, keepdims=True)
     direction = net_wins / np.where(length > 0.0, length, 1.0)
     cosine = (direction @ direction.T)[np.triu_indices(len(direction), 1)]
-    log_chosen: FloatArray = log_softmax(SHARPNESS * cosine)
-    return log_chosen
+    return log_softmax(SHARPNESS * cosine)
 
 
 def _log_division(sizes: IntArray) -> float:

@@ -208,8 +208,7 @@ def _read_first(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
 def read_times(values: Sequence[Any] | NDArray[Any]) -> FloatArray:
     """Return dates as days since 1970, numbers as they are, NaN where a value is neither."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        days: FloatArray = (values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
-        return days
+        return (values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
     return np.array([_read_time(value) for value in values], dtype=np.float64)
 
 

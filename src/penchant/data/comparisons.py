@@ -231,8 +231,7 @@ class Comparisons:
         """
         options = dict(locals())
         # `penchant.io` is a layer above: it is loaded by name, when a frame is to be read
-        data: Comparisons = import_module("penchant.io").read_frame(**options)
-        return data
+        return import_module("penchant.io").read_frame(**options)
 
     @property
     def n_items(self) -> int:

@@ -60,8 +60,7 @@ class RaterLevels(NamedTuple):
     @property
     def mean(self) -> FloatArray:
         """(n,) expected levels; the likelihood is linear in a share of random answers."""
-        mean: FloatArray = self.level @ self.prob
-        return mean
+        return self.level @ self.prob
 
     def quantile(self, share: float) -> FloatArray:
         """(n,) quantiles of the levels, linear between grid points."""

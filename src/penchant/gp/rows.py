@@ -365,8 +365,7 @@ class Differences:
 
     def forward(self, x: FloatArray) -> FloatArray:
         """A x for x of shape (n_points, …)."""
-        difference: FloatArray = x[self.winner] - x[self.loser]
-        return difference
+        return x[self.winner] - x[self.loser]
 
     def adjoint(self, y: FloatArray) -> FloatArray:
         """Aᵀ y for y of shape (m,)."""
@@ -428,8 +427,7 @@ class SparseRows:
     @property
     def position(self) -> IntArray:
         """(m,) of a permutation, the point of each row."""
-        point: IntArray = self.A.indices.astype(np.intp)
-        return point
+        return self.A.indices.astype(np.intp)
 
     def forward(self, x: FloatArray) -> FloatArray:
         """A x."""
@@ -519,8 +517,7 @@ class Covariates:
     @cached_property
     def scaled(self) -> FloatArray:
         """(q, m) in units in which every effect has prior variance one."""
-        scaled: FloatArray = self.z * self.sd[:, None]
-        return scaled
+        return self.z * self.sd[:, None]
 
 
 def z_of(data: Comparisons, names: tuple[str, ...]) -> FloatArray:

@@ -196,8 +196,7 @@ def mode_slopes(
     mean: FloatArray, var: FloatArray, likelihood: Likelihood, outcomes: Outcomes
 ) -> FloatArray:
     """½ v d³: Laplace's sites follow the mode, and log|B| with them."""
-    slopes: FloatArray = 0.5 * var * likelihood.log_prob(mean, outcomes).d3
-    return slopes
+    return 0.5 * var * likelihood.log_prob(mean, outcomes).d3
 
 
 def no_slopes(

@@ -177,5 +177,4 @@ def _excess(scores: FloatArray, scale: float, inverse: FloatArray) -> FloatArray
     noise = max(0.0, float(spread))
     distance = ((M - target) ** 2).sum()
     share = 1.0 if distance <= noise else noise / distance
-    excess: FloatArray = (1.0 - share) * M + share * target - J
-    return excess
+    return (1.0 - share) * M + share * target - J

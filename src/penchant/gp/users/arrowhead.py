@@ -790,8 +790,7 @@ class ArrowState:
             block.put(found, (*own, *cross))
         given, answer = np.split(to_numpy(found), 2)
         t = prior.effect_rows - given
-        whole: FloatArray = var + np.einsum("qm,qm->m", t, 2.0 * answer + multiply(cov, t))
-        return whole
+        return var + np.einsum("qm,qm->m", t, 2.0 * answer + multiply(cov, t))
 
     def edges_given(
         self, shared: FloatArray, own: tuple[FloatArray, ...]

@@ -114,13 +114,11 @@ class Block(StackPlaces):
     def within(self, K: FloatArray, some: slice) -> FloatArray:
         """(k, p, p) of a matrix (n, n) what stands between the points of some users."""
         items = self.items[some]
-        taken: FloatArray = K[items[:, :, None], items[:, None, :]]
-        return taken
+        return K[items[:, :, None], items[:, None, :]]
 
     def rows(self, factor: FloatArray, some: slice) -> FloatArray:
         """(k, p, r) of a factor (n, r) what stands at the points of some users."""
-        taken: FloatArray = factor[self.items[some]]
-        return taken
+        return factor[self.items[some]]
 
     def collect_rows(self, stack: FloatArray, weights: FloatArray, some: slice) -> FloatArray:
         """(q, r, n): Σ_u weights[u] · stack[u]ᵀ of some users, (k, q) and (k, p, r)."""
@@ -387,8 +385,7 @@ def _without_circles(user: IntArray, winner: IntArray, loser: IntArray, n_items:
     owner[tree] = cells // n_items
     n_users = int(user.max()) + 1
     made, met = np.bincount(user, minlength=n_users), np.bincount(cells // n_items)
-    free: BoolArray = made == met - np.bincount(owner, minlength=n_users)
-    return free
+    return made == met - np.bincount(owner, minlength=n_users)
 
 
 def tied_items(K: FloatArray) -> IntArray:

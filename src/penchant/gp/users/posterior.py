@@ -186,8 +186,7 @@ class ItemCovariances:
 
     def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
         """(k, p) mean of the shared utilities of users φ at fitted items (k, p)."""
-        picked: FloatArray = np.einsum("kq,qkp->kp", phi, self._known_shared[:, items])
-        return picked
+        return np.einsum("kq,qkp->kp", phi, self._known_shared[:, items])
 
     def whole(self, phi: FloatArray, items: IntArray) -> Asked:
         """All target items of users φ who compared `items` (k, p)."""
@@ -215,8 +214,7 @@ class ItemCovariances:
     def _kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
         """(k,) prior covariances of target items."""
         if self.target is self.items:
-            picked: FloatArray = self._prior[first, second]
-            return picked
+            return self._prior[first, second]
         return self.kernel.paired(self.target.take(first), self.target.take(second))
 
     def shared_within(self, phi: FloatArray, items: IntArray) -> FloatArray:
@@ -289,8 +287,7 @@ class ItemCovariances:
         if not self.relative:
             return own
         # K_tt − 2 K_t· + K_··, a dot for the mean over fitted items; `_cross` is K_tj − K_·j
-        less: FloatArray = own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
-        return less
+        return own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
 
     @cached_property
     def _prior(self) -> FloatArray:
@@ -306,14 +303,12 @@ class ItemCovariances:
     @cached_property
     def _known_shared(self) -> FloatArray:
         """(r_u, n): √ρ Wᵀ at the fitted items."""
-        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
-        return wide
+        return self.sharing**0.5 * multiply(self.shared_mean, self.known_factor.T)
 
     @cached_property
     def _target_shared(self) -> FloatArray:
         """(r_u, t): √ρ Wᵀ at the target items."""
-        wide: FloatArray = self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
-        return wide
+        return self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
 
     @cached_property
     def _single_half(self) -> FloatArray:
@@ -333,8 +328,7 @@ class ItemCovariances:
     @cached_property
     def _single_var(self) -> FloatArray:
         half = solve_lower(self.shared_lower, self._features.T)
-        variances: FloatArray = np.einsum("rt,rt->t", half, half)
-        return variances
+        return np.einsum("rt,rt->t", half, half)
 
     @cached_property
     def _on_device(self) -> dict[str, FloatArray]:
@@ -464,8 +458,7 @@ class UserPosteriors:
         own = np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean()
         variance = (1.0 - self.sharing) * own
         variance += np.einsum("ki,ki->i", shared, multiply(between, shared))
-        spread: FloatArray = np.sqrt(np.maximum(variance, 0.0))
-        return spread
+        return np.sqrt(np.maximum(variance, 0.0))
 
     def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
         """Weights of prior variance `scale` as the item-space posterior that they amount to."""
@@ -555,8 +548,7 @@ class UserPosteriors:
     def personal(self, users: IntArray, phi: FloatArray) -> FloatArray:
         """(k,) variance of each user's own deviation, in units of K_x."""
         missed = self.user_kernel.diag(self.users.take(users)) - np.einsum("ij,ij->i", phi, phi)
-        own: FloatArray = 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
-        return own
+        return 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
 
     def weights(self, user: int) -> UserWeights:
         """Posterior weights of one user."""

@@ -692,8 +692,7 @@ def log_predictive(problem: UserProblem, hyper: UserHyper) -> FloatArray:
     """(m,) log density of each answer under its cavity."""
     inference = solve(problem, hyper).inference
     cav = cavity(inference.state.mean, inference.state.var, inference.sites)
-    log_z: FloatArray = hyper.likelihood.tilted(cav.mean, cav.var, problem.edges.outcomes)[0]
-    return log_z
+    return hyper.likelihood.tilted(cav.mean, cav.var, problem.edges.outcomes)[0]
 
 
 def _halves(votes: Rows) -> list[IntArray]:

@@ -406,8 +406,7 @@ def _side_by_name(con: Any, outcomes: Sequence[str]) -> str:
 def _n_unread(con: Any, side: str) -> int:
     """Count the outcomes that a reading cannot interpret; empty cells are bad rows in any."""
     query = f"SELECT count(*) FROM picked WHERE ({side}) IS NULL AND trim(outcome) <> ''"
-    found: int = con.execute(query).fetchone()[0]
-    return found
+    return con.execute(query).fetchone()[0]
 
 
 def _only_reading(con: Any, table: str, reading: Reading, sides: dict[str, str]) -> str:
