@@ -22,7 +22,7 @@ PAGES = sorted(
 )
 ELSEWHERE = {
     "data.md": "tests/data/test_docs.py",
-    "choices.md": "tests/data/test_choices_page.py",
+    "choices.md": "tests/data/test_docs.py",
     "reproductions.md": "tests/experiments/test_pages.py",
 }
 """Pages whose snippets another test runs."""

@@ -104,7 +104,7 @@ def test_published_files_hold_what_their_header_says(data_folder):
 
 
 def test_an_unknown_file_is_told_where_to_get(data_folder):
-    with pytest.raises(DataError, match=r"PrefLib's none\.soc from https://preflib\.org"):
+    with pytest.raises(DataError, match=r"PrefLib's file from https://preflib\.org"):
         load_preflib("none.soc")
     with pytest.raises(DataError, match="must end in one of"):
         load_preflib("debian")
