@@ -2,12 +2,12 @@
 
 import threading
 import time
-from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 import penchant as pc
+from penchant.gp import Sweeps
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'penchant[cluster]'")
 pytestmark = pytest.mark.slow
@@ -49,21 +49,21 @@ def test_a_node_that_dies_in_a_sweep(cluster, votes, expected, seed, monkeypatch
     node = cluster.add_node(num_cpus=2)
     cluster.wait_for_nodes()
     at_sweep, after = rng.integers(1, 5), rng.uniform(0.0, 0.3)
-    killed, told = [], resolve_name("penchant.gp.users.sharded:Sweeps._broadcast")
+    killed, propose = [], Sweeps.propose
 
     def kill():
         time.sleep(after)
         cluster.remove_node(node, allow_graceful=False)
         killed.append(seed)
 
-    def counted(self, *given):
+    def counted(self, step):
         counted.sweep += 1
         if counted.sweep == at_sweep:
             threading.Thread(target=kill).start()
-        return told(self, *given)
+        return propose(self, step)
 
     counted.sweep = 0
-    monkeypatch.setattr("penchant.gp.users.sharded.Sweeps._broadcast", counted)
+    monkeypatch.setattr(Sweeps, "propose", counted)
     model = pc.MultiUserGP(optimize=None, engine="ray").fit(None, votes)
     assert killed == [seed]
     assert model.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-8)
