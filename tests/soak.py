@@ -150,7 +150,8 @@ def check_file(model):
         path = Path(folder) / "model"
         model.save(path)
         again = pc.load(path)
-    must(again.predict().tobytes() == model.predict().tobytes(), "a file keeps every bit")
+    # a posterior that a load rebuilds is the same to rounding: threads of BLAS add in another order
+    close(again.predict(), model.predict(), "a file keeps the utilities", 1e-12)
     ranked, before = list(again.rank()), list(model.rank())
     must([row.item for row in ranked] == [row.item for row in before], "a file keeps the ranking")
     for name in ("utility", "low", "high"):  # the same sums, maybe over arrays laid out otherwise
