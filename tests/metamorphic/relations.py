@@ -482,9 +482,10 @@ def saved_and_loaded(case, world, model):
         close(tables[0], tables[1], ROUNDING, "raters_, loaded")
 
 
-def rows_of(data):
+def rows_of(data, columns=None):
     """The rows of a frame in a canonical order, by name; ballots as a whole."""
     frame = data.to_frame().astype(str)
+    frame = frame if columns is None else frame[list(columns)]
     ballots = frame.pop("ballot") if "ballot" in frame else frame.index
     frame = frame[sorted(frame)]
     return sorted(sorted(rows.to_numpy().tolist()) for _, rows in frame.groupby(list(ballots)))
@@ -503,7 +504,8 @@ def frame_and_file(case, world, model):
         read = pc.read_comparisons(path, **columns)
     assert read == pc.Comparisons.from_frame(frame, **columns)
     assert set(read.items) == {world.items[k] for k in (*data.winner, *data.loser)}
-    assert rows_of(read) == rows_of(data)
+    # a ballot without a user is read as that of a person of its own, who has the ballot's number
+    assert rows_of(read, frame.columns) == rows_of(data)
 
 
 # Scores
