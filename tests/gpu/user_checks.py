@@ -154,7 +154,7 @@ def _check_state(there, here):
     close(there.var, here.var)
     close(there.log_det, here.log_det)
     close(there.quadratic, here.quadratic)
-    close(there.lower, here.lower)
+    close(there.shared.lower, here.shared.lower)
     close(there.covariance_times(here.weight), here.covariance_times(here.weight))
     close(there.response.shared, here.response.shared)
     for ours, theirs in zip(there.response.own, here.response.own, strict=True):

@@ -28,7 +28,7 @@ from penchant.numerics.batched import (
     take_columns_stack,
 )
 from penchant.numerics.dispatch import CPU, Device
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower, to_numpy
+from penchant.numerics.linalg import cholesky, column_squares, gram, multiply, solve_lower, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -188,28 +188,48 @@ class ItemCovariances:
         """(k, p) mean of the shared utilities of users φ at fitted items (k, p)."""
         return np.einsum("kq,qkp->kp", phi, self._known_shared[:, items])
 
-    def whole(self, phi: FloatArray, items: IntArray) -> Asked:
-        """All target items of users φ who compared `items` (k, p)."""
-        cross = take_columns_stack(self._there("_cross"), items)
-        prior = np.broadcast_to(self._target_var, (len(items), len(self.target)))
-        across, within = self._shared_across(phi, items, None)
-        within = within + self._unseen(phi)[:, None] * self._rest(None)
-        mean = multiply(phi, self._target_shared)
-        return Asked(mean, prior, cross, within, across)
-
-    def contrast(
-        self, phi: FloatArray, items: IntArray, first: IntArray, second: IntArray
+    def asked(
+        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None = None
     ) -> Asked:
-        """One difference of target items a user."""
-        wide = self._there("_cross")
-        cross = wide[first[:, None], items] - wide[second[:, None], items]
-        prior = self._target_var[first] + self._target_var[second]
-        prior = prior - 2.0 * self._kernel_between(first, second)
-        across, within = self._shared_across(phi, items, (first, second))
-        within = within + self._unseen(phi) * self._rest((first, second))
-        shared = self._target_shared[:, first] - self._target_shared[:, second]
-        mean = np.einsum("kq,qk->k", phi, shared)
-        return Asked(mean[:, None], prior[:, None], cross[:, None], within[:, None], across)
+        """All target items of users φ who compared `items` (k, p), or one difference a user."""
+        features, prior, shared = self._features, self._target_var, self._target_shared
+        if pairs is None:
+            mean = multiply(phi, shared)
+        else:
+            first, second = pairs
+            features = features[first] - features[second]
+            prior = prior[first] + prior[second] - 2.0 * self._kernel_between(first, second)
+            mean = np.einsum("kq,qk->k", phi, shared[:, first] - shared[:, second])[:, None]
+        axis = 0 if pairs is None else 1  # of the users, where one row serves all of them
+        if self._is_single:
+            scale = self.sharing * phi[:, 0] ** 2
+            across = scale_stack(self._columns("_single_across", items, pairs), scale)
+            own = self._single_var if pairs is None else self._single_quadratic(features)
+            within = scale[:, None] * np.expand_dims(own, axis)
+        else:
+            rows = self._there("_features") if pairs is None else self.device.matrix(features)
+            rows = rows[None] if pairs is None else rows[:, None]
+            through = multiply_stack(rows, self.device.matrix(self.shared(phi)[1]))
+            across = multiply_stack(through, self._there("known_factor")[items].mT)
+            within = row_products_stack(through, rows)
+        if self.target is not self.items:  # of those the pivots explain everything
+            left = prior - np.einsum("ij,ij->i", features, features)
+            rest = np.where(left > 1e-9 * prior, left, 0.0)  # less is of the size of rounding
+            unseen = self.sharing * np.einsum("kq,kq->k", phi, phi)[:, None]
+            within = within + unseen * np.expand_dims(rest, axis)
+        cross = self._columns("_cross", items, pairs)
+        return Asked(mean, np.expand_dims(prior, axis), cross, within, across)
+
+    def _columns(
+        self, name: str, items: IntArray, pairs: tuple[IntArray, IntArray] | None
+    ) -> FloatArray:
+        """(k, t, p): of a matrix (t, n) the columns of each user's items, all rows or a
+        difference of two."""
+        matrix = self._there(name)
+        if pairs is None:
+            return take_columns_stack(matrix, items)
+        first, second = pairs
+        return (matrix[first[:, None], items] - matrix[second[:, None], items])[:, None]
 
     def _kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
         """(k,) prior covariances of target items."""
@@ -226,54 +246,6 @@ class ItemCovariances:
         factor = self._there("known_factor")[items]
         inner = multiply_stack(factor, self.device.matrix(self.shared(phi)[1]))
         return multiply_stack(inner, factor.mT)
-
-    def _shared_across(
-        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Covariance of shared utilities: of targets with fitted items (k, t, p), of targets alone.
-
-        pairs: the contrasts asked, one a row; None for all targets.
-        """
-        if self._is_single:
-            scale = self.sharing * phi[:, 0] ** 2
-            if pairs is None:
-                across = take_columns_stack(self._there("_single_across"), items)
-                within = np.broadcast_to(self._single_var, across.shape[:2])
-                return scale_stack(across, scale), scale[:, None] * within
-            first, second = pairs
-            wide = self._there("_single_across")
-            across = wide[first[:, None], items] - wide[second[:, None], items]
-            D = self._features[first] - self._features[second]
-            within = np.einsum("kr,kr->k", multiply(D, self._shared_cov[0]), D)
-            return scale_stack(across[:, None], scale), scale * within
-        cov, features = self.device.matrix(self.shared(phi)[1]), self._there("_features")
-        if pairs is None:
-            rows = features[None]
-        else:
-            rows = (features[pairs[0]] - features[pairs[1]])[:, None]
-        through = multiply_stack(rows, cov)
-        across = multiply_stack(through, self._there("known_factor")[items].mT)
-        within = row_products_stack(through, rows)
-        return across, within if pairs is None else within[:, 0]
-
-    def _unseen(self, phi: FloatArray) -> FloatArray:
-        """(k,) prior variance of the shared utility, in units of K_x."""
-        explained: FloatArray = np.einsum("kq,kq->k", phi, phi)
-        return self.sharing * explained
-
-    def _rest(self, pairs: tuple[IntArray, IntArray] | None) -> FloatArray:
-        """Prior variance that Φ leaves unexplained, of all targets or of contrasts of them."""
-        if self.target is self.items:  # so is their average, which pivots explain, too
-            return np.zeros(len(self.items) if pairs is None else len(pairs[0]))
-        if pairs is None:
-            prior, rows = self._target_var, self._features
-        else:
-            first, second = pairs
-            prior = self._target_var[first] + self._target_var[second]
-            prior = prior - 2.0 * self._kernel_between(first, second)
-            rows = self._features[first] - self._features[second]
-        left = prior - np.einsum("ij,ij->i", rows, rows)
-        return np.where(left > 1e-9 * prior, left, 0.0)  # differences of the size of rounding
 
     @property
     def _is_single(self) -> bool:
@@ -327,8 +299,11 @@ class ItemCovariances:
 
     @cached_property
     def _single_var(self) -> FloatArray:
-        half = solve_lower(self.shared_lower, self._features.T)
-        return np.einsum("rt,rt->t", half, half)
+        return self._single_quadratic(self._features)
+
+    def _single_quadratic(self, features: FloatArray) -> FloatArray:
+        """(t,) variances of the one shared utility of features (t, r), in units of ρ φ²."""
+        return column_squares(solve_lower(self.shared_lower, features.T))
 
     @cached_property
     def _on_device(self) -> dict[str, FloatArray]:
@@ -362,14 +337,6 @@ class ActiveSet:
     user_entropy: FloatArray
     item_entropy: FloatArray
     n_comparisons: int
-
-
-class UserWeights(NamedTuple):
-    """Posterior of v_u of one user: mean (r,), cov (r, r); scale: its prior variance."""
-
-    mean: FloatArray
-    cov: FloatArray
-    scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,10 +398,6 @@ class UserPosteriors:
     def __len__(self) -> int:
         return len(self.users)
 
-    def for_user(self, user: int) -> Posterior:
-        """One user's utilities, as a `Posterior` over the target items."""
-        return self._posterior(*self.weights(user))
-
     def population(self) -> Posterior:
         """What users share on average: utilities without anybody's deviation."""
         phi = self.user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
@@ -495,7 +458,7 @@ class UserPosteriors:
         mean, var = np.empty((2, len(distinct), len(self.target)))
         for known in self._own(distinct):
             for some in known.chunks(len(self.target)):
-                asked = items.whole(known.phi[some], known.items[some])
+                asked = items.asked(known.phi[some], known.items[some])
                 mean[known.rows[some]], var[known.rows[some]] = known.moments(some, asked)
         return Normal(mean[owner], np.maximum(var, 0.0)[owner])
 
@@ -511,7 +474,7 @@ class UserPosteriors:
             for part in known.chunks(1, place):
                 some, asked = place[part], pairs[part]
                 pair = first[asked], second[asked]
-                contrast = self.covariances.contrast(known.phi[some], known.items[some], *pair)
+                contrast = self.covariances.asked(known.phi[some], known.items[some], pair)
                 moments = known.moments(some, contrast)
                 mean[asked], var[asked] = (moment[:, 0] for moment in moments)
         return Normal(mean, np.maximum(var, 0.0))
@@ -550,65 +513,38 @@ class UserPosteriors:
         missed = self.user_kernel.diag(self.users.take(users)) - np.einsum("ij,ij->i", phi, phi)
         return 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
 
-    def weights(self, user: int) -> UserWeights:
-        """Posterior weights of one user."""
-        users = np.array([user])
-        phi = self.user_features(users)
-        mean, shared_cov = self.covariances.shared(phi)
-        r, is_later = mean.shape[1], user >= self.n_fitted
-        personal = self.personal(users, phi)
-        # what the user's own sites act on: for a later user the shared part is in it, because
-        # W has not seen these sites; for a fitted one it is not, because W has
-        prior = personal[:, None, None] * np.eye(r)
-        if is_later:
-            prior += shared_cov
-        gain = np.zeros_like(prior)
-        for _, block in self._own_sites(users):
-            gain, mean = self._condition(block, prior, mean)
-        J = np.eye(r) - gain
-        cov = multiply_stack(J, prior)
+    def for_user(self, user: int) -> Posterior:
+        """One user's utilities, as a `Posterior` over the target items."""
+        (known,) = self._own(np.array([user]))
+        (mean,), (shared,) = self.covariances.shared(known.phi)
+        (R,), (alpha,) = to_numpy(known.R), to_numpy(known.alpha)
+        factor, personal = self.covariances.known_factor[known.items[0]], float(known.personal[0])
+        prior, is_later = personal * np.eye(len(mean)), user >= self.n_fitted
+        if is_later:  # W has not seen these sites, so that they act on the shared part as well
+            prior += shared
+        into = multiply(prior, factor.T)
+        J = np.eye(len(mean)) - multiply(multiply(into, R), factor)
+        cov = multiply(J, prior)
         if not is_later:
-            cov += multiply_stack(multiply_stack(J, shared_cov), J.mT)
-        scale = personal + self.sharing * np.einsum("ij,ij->i", phi, phi)
-        return UserWeights(mean[0], 0.5 * (cov + cov.mT)[0], float(scale[0]))
-
-    def _own_sites(self, users: IntArray) -> Iterator[tuple[IntArray, Block]]:
-        """The comparisons of these users in blocks, with the rows of `users` that each is about."""
-        row_of = np.full(len(self), -1, dtype=np.intp)
-        row_of[users] = np.arange(len(users))
-        mine = np.flatnonzero(row_of[self.sites.user] >= 0)
-        rows = row_of[self.sites.user[mine]]
-        winner, loser = self.sites.winner[mine], self.sites.loser[mine]
-        for block in arrange(rows, winner, loser, len(self.items), self.device.stack_size):
-            yield block.users, replace(block, edges=mine[block.edges])
-
-    def _condition(
-        self, block: Block, prior: FloatArray, mean: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Condition weights N(mean, prior) on a block's sites.
-
-        Returns A Φᵀ R Φ, by which the covariance A shrinks, and the new means.
-        """
-        factor = self.covariances.known_factor[block.items]
-        into = multiply_stack(prior, factor.mT)
-        root = square_root_stack(multiply_stack(factor, into))
-        own = eliminate(block.laplacian(self.sites.weight), root)
-        R = own.R
-        alpha = own.forced(block.adjoint(self.sites.shift))
-        alpha -= apply_stack(R, apply_stack(factor, mean))
-        gain = multiply_stack(multiply_stack(into, R), factor)
-        return gain, mean + apply_stack(into, alpha)
+            cov += multiply(multiply(J, shared), J.T)
+        scale = personal + self.sharing * float(np.vdot(known.phi, known.phi))
+        return self._posterior(mean + multiply(into, alpha), 0.5 * (cov + cov.T), scale)
 
     def _own(self, users: IntArray) -> Iterator[Conditioned]:
         """These users, each once, in groups that compared equally much, given their own sites."""
+        sites, row_of = self.sites, np.full(len(self), -1, dtype=np.intp)
+        row_of[users] = np.arange(len(users))
+        mine = np.flatnonzero(row_of[sites.user] >= 0)
+        ends = row_of[sites.user[mine]], sites.winner[mine], sites.loser[mine]
         silent = np.ones(len(users), dtype=bool)
-        for rows, block in self._own_sites(users):
-            silent[rows] = False
-            later = users[rows] >= self.n_fitted
+        for block in arrange(*ends, len(self.items), self.device.stack_size):
+            silent[block.users] = False
+            later = users[block.users] >= self.n_fitted
             for is_later in np.unique(later):
                 some = np.flatnonzero(later == is_later)
-                few = block if len(some) == len(rows) else block.part(some)
-                yield self._conditioned(users[rows[some]], rows[some], few, bool(is_later))
+                few = block if len(some) == len(later) else block.part(some)
+                few = replace(few, edges=mine[few.edges])
+                yield self._conditioned(users[few.users], few.users, few, bool(is_later))
         rows = np.flatnonzero(silent)
         if len(rows):
             nothing = Block.silent(len(rows), len(self.items))

@@ -78,7 +78,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     prior = state.prior
     n = len(prior.item_factor)
     shared, personal = np.zeros((n, n)), np.zeros((n, n))
-    by_user, halves = np.zeros(len(prior.user_factor)), _half_information(state)
+    by_user, halves = np.zeros(len(prior.users.rows)), _half_information(state)
     for number, block, part in state.each():
         R, phi = part.R, prior.phi(block)
         if halves is not None:
@@ -86,7 +86,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             shared -= to_numpy(block.weighted_sum(row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
         own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
-        for x, y in _effect_outer(state, block, part, number):
+        for x, y in _effect_outer(state, block, part):
             own += x[:, :, None] * y[:, None, :] + y[:, :, None] * x[:, None, :]
         for sign, vectors in outer:
             x = vectors[number]
@@ -102,7 +102,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
 
 
 def _effect_outer(
-    state: ArrowState, block: Points, part: Eliminated, number: int
+    state: ArrowState, block: Points, part: Eliminated
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Pairs x, y (k, p) whose x yᵀ + y xᵀ is what effects add: R Σ_sb Fᵀ + F Σ_bs R + F Σ_bb Fᵀ.
 
@@ -111,7 +111,7 @@ def _effect_outer(
     if not state.shared.n_effects:
         return []
     cov, with_shared = state.shared.effect_cov
-    F = [pull.forced for pull in state.pulls[number]]
+    F = [part.forced(x) for x in state.pulls(block)]
     phi, outer = state.prior.phi(block), []
     for k, each in enumerate(with_shared):
         utility = block.pick(phi, state.shared_utilities(each))
@@ -144,7 +144,7 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
         else:
             projected = halves.reshape(rank, rank, -1, n)
         joined = join_blocks(projected)
-        if shared.border is not None:
+        if shared.n_effects:
             cross = shared.border.cross.reshape(shared.n_effects, -1)
             joined = stack_rows(prior.device.matrix(cross), joined)
         half = solve_lower(lower, joined)
@@ -155,8 +155,8 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
 def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     """(U, r_u) derivative by the users' factor Φ_u."""
     prior = state.prior
-    rank, system = prior.user_factor.shape[1], state.prior.shared
-    slopes = np.zeros_like(prior.user_factor)
+    rank, system = prior.users.rows.shape[1], state.prior.shared
+    slopes = np.zeros_like(prior.users.rows)
     covariance = state.shared.covariance
     covariance = covariance.reshape(rank, rank, *covariance.shape[1:])
     K_shared = gram(system.factor.T)
@@ -173,8 +173,8 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
             cov = system.pick(block, phi, covariance[:, column])
             mine[:, column] = -inner_stack(R, cov)
-        for pull, each in zip(state.pulls[number], with_effects, strict=True):
-            mine -= block.meet(pull.forced, each)
+        for x, each in zip(state.pulls(block), with_effects, strict=True):
+            mine -= block.meet(part.forced(x), each)
         for sign, vectors, total in totals:
             mine += sign * block.meet(vectors[number], total)
         np.add.at(slopes, block.users, mine)
@@ -347,7 +347,7 @@ class UserProblem:
             item_basis=Basis(prior.items.pivots, None, prior.items.lower),
             user_basis=Basis(prior.users.pivots, None, prior.users.lower),
             shared_mean=state.response.shared,
-            shared_lower=state.lower,
+            shared_lower=state.shared.lower,
             sites=UserSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
@@ -434,7 +434,7 @@ class UserProblem:
         rho, kernel = hyper.sharing, _free(hyper.kernel)
         slopes = item_slopes(state, outer_vectors(state))
         n_users = len(np.unique(self.edges.user))
-        n_shared = state.prior.user_factor.shape[1]
+        n_shared = state.prior.users.rows.shape[1]
         G = rho * slopes.shared + slopes.personal
         new = kernel.updated(G, n_users + n_shared)
         shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
@@ -557,7 +557,7 @@ def rank_error(state: ArrowState, bound: float) -> RankError:
     Φ(m/√(1 + v)) changes with v being less than ¼ / (1 + v), and never more than 1.
     """
     prior = state.prior
-    n_users = len(prior.user_factor)
+    n_users = len(prior.users.rows)
     low, high = (
         replace(prior, users=prior.users._replace(missed=np.full(n_users, left))).refresh(
             state.weight, state.shift

@@ -29,10 +29,10 @@ from penchant.gp.rules import RULES, Sites, propose
 from penchant.gp.users.arrowhead import (
     ArrowPrior,
     ArrowState,
-    Eliminated,
+    Response,
     SharedState,
     eliminate,
-    gather,
+    outer_products,
 )
 from penchant.gp.users.blocks import Arrangement, Points
 from penchant.likelihoods import Likelihood
@@ -86,15 +86,11 @@ class Broadcast:
 
     def prior_of(self, part: UserPart) -> ArrowPrior:
         """The prior of a part's users."""
-        phi = np.broadcast_to(self.prior.user_factor, (part.n_users, 1))
+        phi = np.broadcast_to(self.prior.users.rows, (part.n_users, 1))
         users = self.prior.users._replace(rows=phi)
         prior = replace(self.prior, users=users, arranged=Arrangement(part.blocks, None))
-        for worked_out in (
-            "item_factor",
-            "item_covariance",
-            "shared",
-        ):  # of items alone, the same for all parts
-            vars(prior)[worked_out] = getattr(self.prior, worked_out)
+        for name in ("item_factor", "item_covariance", "shared"):  # the same for all parts
+            vars(prior)[name] = getattr(self.prior, name)
         return prior
 
 
@@ -139,7 +135,8 @@ def advance(
     before = broadcast.prior_of(part)
     weight, shift = votes.count * sites.tau, votes.count * sites.nu
     here = ArrowState(before, weight, shift, (), 0.0, broadcast.shared)
-    mean, var = here.edges_given(broadcast.mean, here.adjoint(shift))
+    response = Response(np.zeros(0), broadcast.mean, here.adjoint(shift))
+    mean, var = here.edges_given(response)
     proposal, skipped = hold_invalid(
         propose(RULES[broadcast.rule], (mean, var), sites, broadcast.likelihood, votes.outcomes),
         sites,
@@ -170,10 +167,11 @@ def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformat
     collected = np.zeros((1, len(prior.item_factor)))
     try:
         for number, block in enumerate(part.blocks):
-            own: Eliminated = eliminate(block.laplacian(weight), prior.local_factor_of(number))
-            gather(prior, block, own, information)
+            phi = prior.phi(block)
+            own = eliminate(block.laplacian(weight), prior.local_factor_of(number))
+            prior.shared.add(information, block, outer_products(phi), own.R)
             log_det += own.log_det
-            collected += block.collect(prior.phi(block), own.forced(block.adjoint(shift)))
+            collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
         return SharedInformation(information, collected, log_det, sound=False)
     return SharedInformation(information, collected, log_det)
@@ -219,7 +217,7 @@ class Sweeps:
 
     def propose(self, step: float) -> SweepSummary:
         """Send all parts the posterior of W; they propose sites, and move the announced step."""
-        self.mean = self.shared.solve(self.known.collected)
+        _, self.mean = self.shared.solve(self.known.collected, np.zeros(0))
         _ = self.shared.covariance  # computed once, for all parts
         likelihood, rule = self.likelihood, self.settings.rule
         self.broadcast = Broadcast(
