@@ -82,9 +82,7 @@ def check_stacks(device):
                 block.pick(weights, vectors),
                 1e-13,
             )
-            close(
-                batched.meet_items(there(x), vectors, block), batched.meet_items(x, vectors, block)
-            )
+            close(block.meet(there(x), vectors), block.meet(x, vectors))
             summed = block.weighted_sum(weights, cov)
             close(block.weighted_sum(weights, there(cov)), summed, 1e-13)
             rows = batched.collect_rows(F, weights, block.items, n)

@@ -28,7 +28,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from penchant.gp.rows import Covariates
-from penchant.gp.users.blocks import Arrangement, Block, Points
+from penchant.gp.users.blocks import Arrangement, Block
 from penchant.kernels import Inputs, Kernel
 from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
@@ -179,7 +179,7 @@ class SharedPrior:
         size = self.factor.shape[1 if self.is_contracted else 0]
         return self.device.matrix(np.zeros((self.rank**2, size, size)))
 
-    def add(self, information: FloatArray, block: Points, outer: FloatArray, R: FloatArray) -> None:
+    def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
         """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
         if not self.is_contracted:
             information += block.weighted_sum(outer, R)
@@ -193,7 +193,7 @@ class SharedPrior:
     def _factor_there(self) -> FloatArray:
         return self.device.matrix(self.factor)
 
-    def _rows(self, block: Points) -> Iterator[tuple[slice, FloatArray]]:
+    def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
         """A block's users a few at a time, with G at their points, (k, p, r)."""
         k, p = block.shape
         size, r = self.device.stack_size, self.factor.shape[1]
@@ -202,7 +202,7 @@ class SharedPrior:
             some = slice(start, min(start + step, k))
             yield some, block.rows(self._factor_there, some)
 
-    def pick(self, block: Points, outer: FloatArray, covariance: FloatArray) -> FloatArray:
+    def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
         """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's points, covariance as `nothing`'s
         shape, where stacks live."""
         if not self.is_contracted:
@@ -213,7 +213,7 @@ class SharedPrior:
             picked.append(batched.multiply_stack(batched.multiply_stack(G, inner), G.mT))
         return batched.join_stacks(*picked)
 
-    def half_contracted(self, block: Points, outer: FloatArray, R: FloatArray) -> FloatArray:
+    def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
         """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
         total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
         for some, G in self._rows(block):
@@ -440,7 +440,7 @@ class ArrowPrior:
         return self.items.in_given_order()
 
     @property
-    def blocks(self) -> tuple[Points, ...]:
+    def blocks(self) -> tuple[Block, ...]:
         """The users in blocks."""
         return self.arranged.blocks
 
@@ -477,7 +477,7 @@ class ArrowPrior:
         size = sum(k * p * p for k, p in (block.shape for block in self.blocks))
         return bool(size <= self.device.kept_size)
 
-    def personal(self, block: Points) -> FloatArray:
+    def personal(self, block: Block) -> FloatArray:
         """(k,) variance of each user's own deviation, in units of K_x; (1,) if all are equal."""
         missed = self.users.missed
         if missed is None:
@@ -497,18 +497,18 @@ class ArrowPrior:
         """Φ Φᵀ where stacks live."""
         return self.device.matrix(self.item_covariance)
 
-    def phi(self, block: Points) -> FloatArray:
+    def phi(self, block: Block) -> FloatArray:
         """(k, r_u) rows of a block's users."""
         return self._users_there[block.users]
 
-    def _local(self, block: Points) -> FloatArray:
+    def _local(self, block: Block) -> FloatArray:
         """(k, p, min(p, r)) with F Fᵀ the prior covariance of the users' deviations at their own
         points, or (1, …) if those are the same.
 
         Few points have a triangle of their own; where K is singular there, it comes from Φ's rows.
         """
         k, p = block.shape
-        some = slice(1) if isinstance(block, Block) and block.same_items else slice(k)
+        some = slice(1) if block.same_items else slice(k)
         F = None
         if p < self.rank:
             F = batched.try_cholesky_stack(block.within(self.covariance_there, some))
@@ -615,7 +615,7 @@ class ArrowState:
         """Of the sites' own shift: the posterior means of effects and of W."""
         return self.response_to(self.shift)
 
-    def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
+    def each(self) -> Iterator[tuple[int, Block, Eliminated]]:
         """Every block with its users eliminated, computed again where it was not stored."""
         if self.eliminated:
             kept = zip(self.prior.blocks, self.eliminated, strict=True)
@@ -626,7 +626,7 @@ class ArrowState:
             factor = self.prior.local_factor_of(number)
             yield number, block, eliminate(block.laplacian(there), factor)
 
-    def shared_at(self, block: Points) -> FloatArray:
+    def shared_at(self, block: Block) -> FloatArray:
         """(k, p, p) covariance of the shared utilities of a block's users at their points."""
         outer = outer_products(self.prior.phi(block))
         return self.prior.shared.pick(block, outer, self.shared.covariance)
@@ -635,7 +635,7 @@ class ArrowState:
     def _drawn(self) -> list[FloatArray]:
         return self.prior.drawn(self.weight)
 
-    def pulls(self, block: Points) -> list[FloatArray]:
+    def pulls(self, block: Block) -> list[FloatArray]:
         """X = Aᵀ D z of a block's users, (k, p), for each effect."""
         return [block.adjoint(row) for row in self._drawn]
 
@@ -670,7 +670,7 @@ class ArrowState:
             residual.append(left)
         return tuple(residual)
 
-    def _utilities(self, response: Response) -> Iterator[tuple[Points, Eliminated, FloatArray]]:
+    def _utilities(self, response: Response) -> Iterator[tuple[Block, Eliminated, FloatArray]]:
         """Every block with its users eliminated, and their utilities (k, p), effects apart."""
         utilities = self.shared_utilities(response.shared)
         for number, block, part in self.each():

@@ -27,7 +27,7 @@ from penchant.gp.users.arrowhead import (
     factor_users,
     outer_products,
 )
-from penchant.gp.users.blocks import Arrangement, Points, tied_items
+from penchant.gp.users.blocks import Arrangement, Block, tied_items
 from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
@@ -102,7 +102,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
 
 
 def _effect_outer(
-    state: ArrowState, block: Points, part: Eliminated
+    state: ArrowState, block: Block, part: Eliminated
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Pairs x, y (k, p) whose x yᵀ + y xᵀ is what effects add: R Σ_sb Fᵀ + F Σ_bs R + F Σ_bb Fᵀ.
 

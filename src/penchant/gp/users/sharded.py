@@ -34,7 +34,7 @@ from penchant.gp.users.arrowhead import (
     eliminate,
     outer_products,
 )
-from penchant.gp.users.blocks import Arrangement, Points
+from penchant.gp.users.blocks import Arrangement, Block
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -48,7 +48,7 @@ class UserPart:
     number: int
     votes: Rows
     n_users: int
-    blocks: tuple[Points, ...]
+    blocks: tuple[Block, ...]
 
     @classmethod
     def of(cls, number: int, data: Comparisons, tied: IntArray) -> "UserPart":
@@ -62,10 +62,8 @@ class UserPart:
     @property
     def nbytes(self) -> int:
         """What it takes in memory."""
-        columns = [self.votes.user, self.votes.winner, self.votes.loser, self.votes.count]
-        for block in self.blocks:
-            columns += block.columns
-        return sum(column.nbytes for column in columns)
+        columns = self.votes.user, self.votes.winner, self.votes.loser, self.votes.count
+        return sum(each.nbytes for each in (*columns, *self.blocks))
 
 
 @dataclass(frozen=True)
