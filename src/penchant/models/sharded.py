@@ -3,7 +3,7 @@
 First MultiUserGP, then CommunityGP.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,24 +36,20 @@ from penchant.data import (
     picked_users,
     side_by_side,
 )
-from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, tree
+from penchant.engines import Parts, State, open_engine
 from penchant.errors import DataError
 from penchant.gp import (
     LEARNING_VOTES,
     Callback,
     FitState,
     Rows,
-    SharedInformation,
     Sites,
     Sweeps,
-    SweepSummary,
     UserPart,
     UserPosteriors,
     UserProblem,
     UserSites,
     UserSolution,
-    add_information,
-    add_summaries,
     sites_of,
     tied_items,
 )
@@ -110,8 +106,7 @@ def learn_shards(
     task = repr((hyper.likelihood, arrow.sharing, problem.settings)).encode()
     task += arrow.item_factor.tobytes()
     with open_engine(engine, parts, address, task) as opened:
-        sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
-        sweeps = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look)
+        sweeps = Sweeps(arrow, hyper.likelihood, problem.settings, opened.added)
         report = sweeps.run(watch)
         opened.look(_save_sites, folder)
     shards = UserShards(data.files, folder, data.groups)
@@ -128,28 +123,6 @@ def learn_shards(
     known = (some, problem, hyper, posterior, sites, sweeps.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
     return FitState(*known, n_elsewhere=n_elsewhere), shards
-
-
-def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An engine's sweep and look, with results added up in the tree of the parts."""
-
-    def sweep(work: Work, broadcast: Any) -> tuple[SweepSummary, SharedInformation]:
-        def swept() -> tuple[SweepSummary, SharedInformation]:
-            summaries, information = zip(*engine.sweep(work, broadcast), strict=True)
-            return tree(summaries, add_summaries), tree(information, add_information)
-
-        kinds = (SweepSummary, SharedInformation)
-        summary, information = journal.recall(kinds, swept, engine.skip_sweep)
-        return summary, information
-
-    def look(work: Work, broadcast: Any) -> SharedInformation:
-        information: SharedInformation
-        (information,) = journal.recall(
-            (SharedInformation,), lambda: (tree(engine.look(work, broadcast), add_information),)
-        )
-        return information
-
-    return sweep, look
 
 
 def _user_part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
@@ -290,13 +263,10 @@ def learn_communities(
     parts = Parts(load, data.groups, data.files.folder, data.max_memory)
     task = tables.table.tobytes() + tables.log_weights.tobytes()
     with open_engine(engine, replace(parts, kept=data.is_kept), address, task) as opened:
-        journal = Journal(opened.folder if data.is_kept else None)
 
         def ask(tables: ComponentTables) -> Members:
             members: Members
-            (members,) = journal.recall(
-                (Members,), lambda: (tree(opened.look(choose_communities, tables), add_members),)
-            )
+            (members,) = opened.added(choose_communities, tables, {Members: add_members})
             return members
 
         settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)

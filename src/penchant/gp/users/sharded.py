@@ -179,16 +179,15 @@ def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformat
 class Sweeps:
     """All parts, as the loop drives them; nothing here grows with the users.
 
-    prior: of no users; sweep, look: of an engine, with summed results. known: the information about
-    W at the present sites, a share `taken` of the way to those proposed last; ahead: the same after
+    prior: of no users; added: `Engine.added`, by which parts work. known: the information about W
+    at the present sites, a share `taken` of the way to those proposed last; ahead: the same after
     the step that `broadcast` announced. shared, mean: the posterior of W at the present sites.
     """
 
     prior: ArrowPrior
     likelihood: Likelihood
     settings: Settings
-    sweep: Callable[..., tuple[SweepSummary, SharedInformation]]
-    look: Callable[..., SharedInformation]
+    added: Callable[..., tuple[Any, ...]]
 
     def __post_init__(self) -> None:
         none = self.prior.shared.nothing()
@@ -221,14 +220,16 @@ class Sweeps:
         self.broadcast = Broadcast(
             self.prior, likelihood, rule, self.shared, self.mean, self.taken, step
         )
-        self.seen, self.ahead = self.sweep(advance, self.broadcast)
+        joins = {SweepSummary: add_summaries, SharedInformation: add_information}
+        self.seen, self.ahead = self.added(advance, self.broadcast, joins, True)
         return self.seen
 
     def move(self, step: float) -> None:
         """Take the step: the one announced, or another."""
         known = self.ahead
         if step != self.broadcast.step:
-            known = self.look(again, replace(self.broadcast, step=step))
+            broadcast = replace(self.broadcast, step=step)
+            (known,) = self.added(again, broadcast, {SharedInformation: add_information})
         if not known.sound:
             raise NumericalError("a user's posterior precision is not positive definite")
         self.shared = self.prior.shared.given(known.information)
