@@ -118,8 +118,8 @@ def check_width(largest: float) -> None:
 class PairBlock(Block):
     """k users, or parts of users, who made p comparisons each: these are its points.
 
-    A row of `items` has the winners of a user's comparisons, then the losers, (k, 2p); on the host
-    alone.
+    A row of `items` has the winners of a user's comparisons, then the losers, (k, 2p). Methods are
+    those of `Block`, on the host alone.
     """
 
     repeats: ClassVar[bool] = True
@@ -134,7 +134,6 @@ class PairBlock(Block):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(k, p)."""
         return len(self.users), self.items.shape[1] // 2
 
     def laplacian(self, weight: FloatArray) -> FloatArray:
@@ -142,7 +141,6 @@ class PairBlock(Block):
         return self.adjoint(weight)
 
     def adjoint(self, y: FloatArray) -> FloatArray:
-        """(k, p)."""
         mine: FloatArray = y[self.edges]
         return mine.reshape(self.shape)
 
@@ -161,7 +159,6 @@ class PairBlock(Block):
         return utility.ravel(), np.maximum(var.ravel(), SMALLEST_VARIANCE * min(largest, 1.0))
 
     def within(self, K: FloatArray, some: slice) -> FloatArray:
-        """(k, p, p)."""
         flat = K.ravel()
         (_, cells), *others = self._corners(some)
         taken: FloatArray = flat.take(cells)
@@ -180,27 +177,21 @@ class PairBlock(Block):
         ]
 
     def rows(self, factor: FloatArray, some: slice) -> FloatArray:
-        """(k, p, r)."""
         return _of_differences(super().rows(factor, some), 1)
 
     def collect_rows(self, stack: FloatArray, weights: FloatArray, some: slice) -> FloatArray:
-        """(q, r, n)."""
         return super().collect_rows(np.concatenate([stack, -stack], axis=1), weights, some)
 
     def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
-        """(q, n)."""
         return super().collect(weights, np.hstack([x, -x]))
 
     def pick(self, weights: FloatArray, vectors: FloatArray) -> FloatArray:
-        """(k, p)."""
         return _of_differences(super().pick(weights, vectors), 1)
 
     def meet(self, x: FloatArray, vectors: FloatArray) -> FloatArray:
-        """(k, q)."""
         return super().meet(np.hstack([x, -x]), vectors)
 
     def weighted_sum(self, weights: FloatArray, stack: FloatArray) -> FloatArray:
-        """(q, n, n)."""
         n = self.n_items
         if weights.shape[1] == 1:
             total, every = np.zeros(n * n), (weights[:, :, None] * stack).ravel()
@@ -211,7 +202,6 @@ class PairBlock(Block):
         return super().weighted_sum(weights, np.concatenate([wide, -wide], axis=1))
 
     def weighted_pick(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
-        """(k, p, p)."""
         if len(matrices) == 1:
             return weights[:, :, None] * self.within(matrices[0], slice(None))
         picked = super().weighted_pick(weights, matrices)

@@ -63,7 +63,7 @@ class UserPart:
     def nbytes(self) -> int:
         """What it takes in memory."""
         columns = self.votes.user, self.votes.winner, self.votes.loser, self.votes.count
-        return sum(each.nbytes for each in (*columns, *self.blocks))
+        return sum(c.nbytes for c in columns) + sum(block.nbytes for block in self.blocks)
 
 
 @dataclass(frozen=True)
