@@ -140,11 +140,6 @@ def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
     return blocks.swapaxes(1, 2).reshape(n_blocks * n_blocks, size, size)
 
 
-def trace_blocks(blocks: FloatArray) -> FloatArray:
-    """(n, n): the sum of the diagonal blocks of (a, a, n, n)."""
-    return blocks.diagonal(0, 0, 1).sum(-1)
-
-
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(q, p·r): Σ_u weights[u] · A_u, flattened, with (k, q) weights."""
     return multiply(like(weights, A).T, A.reshape(len(A), -1))

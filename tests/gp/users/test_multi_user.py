@@ -179,11 +179,6 @@ def test_em_needs_a_free_covariance(study):
         expectation_maximize(problem, hyper)
 
 
-def test_votes_without_users_are_refused():
-    with pytest.raises(DataError, match="who made them"):
-        Rows.by_user(Comparisons.from_pairs([0], [1]))
-
-
 def test_too_many_items_are_refused(study, monkeypatch):
     monkeypatch.setattr("penchant.gp.users.problem.MAX_ITEMS", 5)
     with pytest.raises(DataError, match="6 items"):

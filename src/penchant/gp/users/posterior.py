@@ -24,6 +24,7 @@ from penchant.numerics.batched import (
     multiply_stack,
     row_products_stack,
     scale_stack,
+    split_blocks,
     square_root_stack,
     take_columns_stack,
 )
@@ -162,10 +163,8 @@ class ItemCovariances:
     @cached_property
     def _shared_cov(self) -> FloatArray:
         """(r_u², r, r) covariance blocks of W."""
-        rank, r = self.shared_mean.shape
         half = solve_lower(self.shared_lower, np.eye(len(self.shared_lower)))
-        blocks = gram(half).reshape(rank, r, rank, r)
-        return blocks.transpose(0, 2, 1, 3).reshape(rank * rank, r, r)
+        return split_blocks(gram(half), len(self.shared_mean))
 
     def shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (k, r) and covariance (k, r, r) of √ρ Wᵀφ."""

@@ -25,6 +25,12 @@ from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
+# How the evidence of many users changes with the prior: derivatives, pulled back.
+#
+# With K = K_feat ⊗ (ρ K_x) + I ⊗ ((1−ρ) K_x), the gradient is ½ tr((ααᵀ − R) ∂K) over all users
+# and items, R = (K + L⁻¹)⁻¹. Summed over users it becomes one n × n matrix for the shared part,
+# one for the personal part, and a (U, r_u) matrix for the users' factor.
+
 Signed = list[tuple[float, tuple[FloatArray, ...]]]
 """Vectors x per block with signs: the outer products Σ sign · x xᵀ stand in for ααᵀ."""
 
@@ -114,7 +120,7 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
         if halves is None:
             information = prior.inside(shared.information, part)
             projected = batched.multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
-            total[cells] -= linalg.to_numpy(batched.trace_blocks(information))
+            total[cells] -= linalg.to_numpy(information.diagonal(0, 0, 1).sum(-1))
         else:
             projected = halves.reshape(rank, rank, -1, n)
         joined = batched.join_blocks(projected)
@@ -156,13 +162,6 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             mine += sign * block.meet(vectors[number], total)
         np.add.at(slopes, block.users, mine)
     return slopes
-
-
-# How the evidence of many users changes with the prior: derivatives, pulled back.
-#
-# With K = K_feat ⊗ (ρ K_x) + I ⊗ ((1−ρ) K_x), the gradient is ½ tr((ααᵀ − R) ∂K) over all users
-# and items, R = (K + L⁻¹)⁻¹. Summed over users it becomes one n × n matrix for the shared part,
-# one for the personal part, and a (U, r_u) matrix for the users' factor.
 
 
 SHARED_SIZE = 3072

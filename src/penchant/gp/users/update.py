@@ -24,7 +24,7 @@ from penchant.gp.users.problem import UserProblem
 from penchant.kernels import Inputs
 from penchant.numerics.batched import square_root_stack
 from penchant.numerics.linalg import gram, multiply, solve_square, to_numpy
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 
 
 def check_newcomers(known: Comparisons, data: Comparisons) -> None:
@@ -77,12 +77,14 @@ def with_newcomers(
     """The fit with new users folded in; data: all answers."""
     settings, like = learned.problem.settings, learned.problem.edges.shown
     votes = _votes(data, like)
-    late = votes.part(np.flatnonzero(votes.user >= learned.data.n_users))
+    is_late = votes.user >= learned.data.n_users
+    late = votes.part(np.flatnonzero(is_late))
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
     problem = learned.problem.over(posterior.users, votes)
     sites = None
     if learned.sites is not None:
-        order = _pairs_first(learned.problem.edges, late)
+        # sites stand after each other by fold, rows with all single pairs before all choices
+        order = np.argsort(np.argsort(is_late, kind="stable"))
         posterior = posterior.changed(sites=posterior.sites.take(order))
         sites = posterior.sites.per_copy(problem.edges, posterior.effects)
     return replace(
@@ -98,19 +100,6 @@ def _votes(data: Comparisons, like: Covariates | None) -> Rows:
     if votes.shown is not None and votes.shown.names != like.names:
         votes = Rows.by_user(data.bare(keep=("covariates",)), like)
     return votes
-
-
-def _pairs_first(known: Rows, late: Rows) -> IntArray:
-    """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
-    pairs, choices = [], []
-    start = 0
-    for votes in (known, late):
-        cliques, end = votes.outcomes.cliques, start + len(votes)
-        cut = end - (0 if cliques is None else cliques.n_edges)
-        pairs.append(np.arange(start, cut))
-        choices.append(np.arange(cut, end))
-        start = end
-    return np.concatenate([*pairs, *choices])
 
 
 # Answers added one by one: each is a rank-one update of the shared part and of the user's own part.
