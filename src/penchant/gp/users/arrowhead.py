@@ -313,8 +313,7 @@ class SharedState:
     def effect_cov(self) -> tuple[FloatArray, FloatArray]:
         """Covariances of effects, (q, q), and of effects with W, (q, r_u, r)."""
         q, (lower,) = self.n_effects, self.lowers
-        units = np.eye(len(lower), q)
-        half = linalg.solve_lower(lower, units)
+        half = linalg.solve_lower(lower, np.eye(len(lower), q))
         cov = linalg.to_numpy(linalg.solve_lower(lower, half, transposed=True))
         return cov[:q], np.ascontiguousarray(cov[q:].T).reshape(q, self.prior.rank, -1)
 
@@ -530,15 +529,12 @@ class ArrowPrior:
         own = float(sum(10 * k * p**3 for k, p in (block.shape for block in self.blocks)))
         return linalg.relative_flops(self._items_there, own + self.shared.flops)
 
-    def drawn(self, weight: FloatArray) -> list[FloatArray]:
-        """D z of each effect, (m,), where stacks live."""
-        return [self.device.matrix(weight * z) for z in self.effect_rows]
-
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""
         information, log_det, z = self.shared.nothing(), 0.0, self.effect_rows
         eliminated: list[Eliminated] = []
-        there, drawn = self.device.matrix(weight), self.drawn(weight)
+        there = self.device.matrix(weight)
+        drawn = [self.device.matrix(weight * row) for row in z]
         cross = np.zeros((len(z), self.users.rows.shape[1], len(self.item_factor)))
         corner = np.eye(len(z)) + linalg.multiply(weight * z, z.T)
         for number, block in enumerate(self.blocks):
@@ -633,7 +629,8 @@ class ArrowState:
 
     @cached_property
     def _drawn(self) -> list[FloatArray]:
-        return self.prior.drawn(self.weight)
+        """D z of each effect, (m,), where stacks live."""
+        return [self.prior.device.matrix(self.weight * z) for z in self.prior.effect_rows]
 
     def pulls(self, block: Block) -> list[FloatArray]:
         """X = Aᵀ D z of a block's users, (k, p), for each effect."""

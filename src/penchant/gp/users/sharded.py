@@ -130,9 +130,8 @@ def advance(
 ) -> tuple[State, tuple[SweepSummary, SharedInformation]]:
     """Propose sites given the posterior of W, move, and return the information about W there."""
     votes, sites = part.votes, sites_of(part, state, broadcast.taken)
-    before = broadcast.prior_of(part)
     weight, shift = votes.count * sites.tau, votes.count * sites.nu
-    here = ArrowState(before, weight, shift, (), 0.0, broadcast.shared)
+    here = ArrowState(broadcast.prior_of(part), weight, shift, (), 0.0, broadcast.shared)
     response = Response(np.zeros(0), broadcast.mean, here.adjoint(shift))
     mean, var = here.edges_given(response)
     proposal, skipped = hold_invalid(
@@ -150,18 +149,14 @@ def advance(
     log_scale = dot(votes.count, proposal.log_scale)
     seen = SweepSummary(change, turn, straight, skipped, log_scale, dot(shift, mean))
     state = {"tau": sites.tau, "nu": sites.nu, "to_tau": proposal.tau, "to_nu": proposal.nu}
-    return state, (seen, _known(part, state, broadcast))
+    return state, (seen, again(part, state, broadcast)[1])
 
 
 def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, SharedInformation]:
-    """The information about W after another step towards the same proposal."""
-    return state, _known(part, state, broadcast)
-
-
-def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformation:
+    """The information about W after a step towards the proposal."""
     prior, sites = broadcast.prior_of(part), sites_of(part, state, broadcast.step)
     weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
-    information, log_det = prior.shared.nothing(), 0.0
+    information, log_det, sound = prior.shared.nothing(), 0.0, True
     collected = np.zeros((1, len(prior.item_factor)))
     try:
         for number, block in enumerate(part.blocks):
@@ -171,8 +166,8 @@ def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformat
             log_det += own.log_det
             collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
-        return SharedInformation(information, collected, log_det, sound=False)
-    return SharedInformation(information, collected, log_det)
+        sound = False
+    return state, SharedInformation(information, collected, log_det, sound)
 
 
 @dataclass
@@ -216,10 +211,8 @@ class Sweeps:
         """Send all parts the posterior of W; they propose sites, and move the announced step."""
         _, self.mean = self.shared.solve(self.known.collected, np.zeros(0))
         _ = self.shared.covariance  # computed once, for all parts
-        likelihood, rule = self.likelihood, self.settings.rule
-        self.broadcast = Broadcast(
-            self.prior, likelihood, rule, self.shared, self.mean, self.taken, step
-        )
+        how = (self.prior, self.likelihood, self.settings.rule)
+        self.broadcast = Broadcast(*how, self.shared, self.mean, self.taken, step)
         joins = {SweepSummary: add_summaries, SharedInformation: add_information}
         self.seen, self.ahead = self.added(advance, self.broadcast, joins, True)
         return self.seen
