@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant import gp
 from penchant.communities import (
     ComponentTables,
     FittedMixture,
@@ -38,21 +39,7 @@ from penchant.data import (
 )
 from penchant.engines import Parts, State, open_engine
 from penchant.errors import DataError
-from penchant.gp import (
-    LEARNING_VOTES,
-    Callback,
-    FitState,
-    Rows,
-    Sites,
-    Sweeps,
-    UserPart,
-    UserPosteriors,
-    UserProblem,
-    UserSites,
-    UserSolution,
-    sites_of,
-    tied_items,
-)
+from penchant.gp import LEARNING_VOTES
 from penchant.io import write_parquet
 from penchant.kernels import Inputs
 from penchant.numerics.arrays import read_arrays, write_arrays
@@ -88,25 +75,25 @@ def learn_shards(
     data: ShardedComparisons,
     engine: str,
     address: str | None,
-    problem: UserProblem,
+    problem: gp.UserProblem,
     some: Comparisons,
-    solution: UserSolution,
-    watch: Callback | None,
-) -> tuple[FitState[UserProblem], "UserShards"]:
+    solution: gp.UserSolution,
+    watch: gp.Callback | None,
+) -> tuple[gp.FitState[gp.UserProblem], "UserShards"]:
     """Sweep all users under the hyperparameters of a solution for some.
 
     Return the state of those, and where the others are.
     """
     hyper = solution.hyper
     arrow = solution.prior.without_users()
-    load = partial(_user_part, data.files, tied_items(arrow.item_covariance))
+    load = partial(_user_part, data.files, gp.tied_items(arrow.item_covariance))
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
     parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)
     task = repr((hyper.likelihood, arrow.sharing, problem.settings)).encode()
     task += arrow.item_factor.tobytes()
     with open_engine(engine, parts, address, task) as opened:
-        sweeps = Sweeps(arrow, hyper.likelihood, problem.settings, opened.added)
+        sweeps = gp.Sweeps(arrow, hyper.likelihood, problem.settings, opened.added)
         report = sweeps.run(watch)
         opened.look(_save_sites, folder)
     shards = UserShards(data.files, folder, data.groups)
@@ -118,27 +105,27 @@ def learn_shards(
         problem.posterior(solution),
         shared_mean=sweeps.mean,
         shared_lower=sweeps.shared.lower,
-        sites=UserSites.of(problem.edges, sites),
+        sites=gp.UserSites.of(problem.edges, sites),
     )
     known = (some, problem, hyper, posterior, sites, sweeps.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
-    return FitState(*known, n_elsewhere=n_elsewhere), shards
+    return gp.FitState(*known, n_elsewhere=n_elsewhere), shards
 
 
-def _user_part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
-    return UserPart.of(number, files.load(number), tied)
+def _user_part(files: BucketFiles, tied: IntArray, number: int) -> gp.UserPart:
+    return gp.UserPart.of(number, files.load(number), tied)
 
 
-def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None]:
-    sites = sites_of(part, state, 0.0)
+def _save_sites(part: gp.UserPart, state: State, folder: Path) -> tuple[State, None]:
+    sites = gp.sites_of(part, state, 0.0)
     write_arrays(folder / f"{part.number:05d}.npz", {"tau": sites.tau, "nu": sites.nu})
     return state, None
 
 
-def _joined(parts: Sequence[Sites]) -> Sites:
+def _joined(parts: Sequence[gp.Sites]) -> gp.Sites:
     """Sites one after the other."""
     tau, nu = (np.concatenate([getattr(part, name) for part in parts]) for name in ("tau", "nu"))
-    return Sites(tau, nu)
+    return gp.Sites(tau, nu)
 
 
 @dataclass(frozen=True)
@@ -149,16 +136,18 @@ class UserShards:
     folder: Path
     groups: tuple[tuple[int, ...], ...]
 
-    def sites(self, number: int) -> Sites:
+    def sites(self, number: int) -> gp.Sites:
         """The sites of one bucket's answers."""
         advice = (
             "the folder of scanned comparisons must stay as long as the model is asked about their "
             "users; fit again"
         )
         arrays = read_arrays(self.folder / f"{number:05d}.npz", advice)
-        return Sites(arrays["tau"], arrays["nu"])
+        return gp.Sites(arrays["tau"], arrays["nu"])
 
-    def state_of(self, learned: FitState[UserProblem], users: Any) -> FitState[UserProblem]:
+    def state_of(
+        self, learned: gp.FitState[gp.UserProblem], users: Any
+    ) -> gp.FitState[gp.UserProblem]:
         """The state of a model with these users, by name."""
         asked = [users] if isinstance(users, str | int | float) else list(users)
         n_buckets = self.groups[-1][-1] + 1
@@ -168,7 +157,7 @@ class UserShards:
             known = set(data.users).intersection(asked)
             part, rows = picked_users(data, [name for name in data.users if name in known])
             parts.append(part)
-            sites.append(Sites(every.tau[rows], every.nu[rows]))
+            sites.append(gp.Sites(every.tau[rows], every.nu[rows]))
         some = side_by_side(parts, self.files.items)
         if lost := set(asked).difference(some.users):
             raise DataError(
@@ -179,14 +168,14 @@ class UserShards:
         return replace(
             learned,
             data=some,
-            problem=learned.problem.over(posterior.users, Rows.by_user(some.bare())),
+            problem=learned.problem.over(posterior.users, gp.Rows.by_user(some.bare())),
             posterior=posterior,
             sites=_joined(sites),
             n_elsewhere=total - some.n_comparisons,
         )
 
     def write(
-        self, posterior: UserPosteriors, folder: Path, engine: str, address: str | None
+        self, posterior: gp.UserPosteriors, folder: Path, engine: str, address: str | None
     ) -> None:
         """Write the utilities of all users, a file a bucket."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +194,7 @@ class UserBucket:
 
     number: int
     data: Comparisons
-    sites: Sites
+    sites: gp.Sites
 
     @property
     def nbytes(self) -> int:
@@ -213,15 +202,17 @@ class UserBucket:
         return 8 * 6 * len(self.data)
 
 
-def _of_users(posterior: UserPosteriors, data: Comparisons, sites: Sites) -> UserPosteriors:
+def _of_users(
+    posterior: gp.UserPosteriors, data: Comparisons, sites: gp.Sites
+) -> gp.UserPosteriors:
     """The posterior of other users, given what users share."""
     users = Inputs(index=np.arange(data.n_users))
-    voted = UserSites.of(Rows.by_user(data.bare()), sites)
+    voted = gp.UserSites.of(gp.Rows.by_user(data.bare()), sites)
     return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
 
 
 def _write_utilities(
-    part: UserBucket, state: State, broadcast: tuple[UserPosteriors, Path]
+    part: UserBucket, state: State, broadcast: tuple[gp.UserPosteriors, Path]
 ) -> tuple[State, None]:
     posterior, folder = broadcast
     data = part.data
