@@ -194,7 +194,8 @@ def check_users(device):
                 continue
             close(ours.at(new).utilities(every), theirs.at(new).utilities(every))
         pairs = (np.append(every, -1), np.full(U + 1, 1), np.full(U + 1, 4))
-        close(ours.known_differences(*pairs), theirs.known_differences(*pairs))
+        z = None if here.edges.shown is None else np.full((1, U + 1), 0.7)
+        close(ours.known_differences(*pairs, z), theirs.known_differences(*pairs, z))
         close(ours.for_user(3).covariance(), theirs.for_user(3).covariance())
         close(ours.population().var, theirs.population().var)
 

@@ -33,7 +33,7 @@ def study(rng):
 
 def design(votes, n_items, n_users):
     """(m, U n) the rows' differences of all users' utilities."""
-    rows, A = np.arange(len(votes)), np.zeros((len(votes), n_users * n_items))
+    rows, A = np.arange(len(votes.winner)), np.zeros((len(votes.winner), n_users * n_items))
     A[rows, votes.user * n_items + votes.winner] = 1.0
     A[rows, votes.user * n_items + votes.loser] = -1.0
     return A

@@ -19,6 +19,7 @@ from penchant.gp.users.arrowhead import eliminate, outer_products
 from penchant.gp.users.blocks import Block, arrange
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
+from penchant.numerics import linalg
 from penchant.numerics.batched import (
     apply_stack,
     multiply_stack,
@@ -29,7 +30,7 @@ from penchant.numerics.batched import (
     take_columns_stack,
 )
 from penchant.numerics.dispatch import CPU, Device
-from penchant.numerics.linalg import cholesky, column_squares, gram, multiply, solve_lower, to_numpy
+from penchant.numerics.linalg import gram, multiply, solve_lower, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -38,7 +39,8 @@ class UserSites:
     """Converged sites with their rows: all of the data that predictions need.
 
     user, winner, loser: (m,) as in `Rows`; weight = count · τ; shift = count · ν, less weight · zᵀβ̂
-    where there are effects: sites on the difference of utilities alone.
+    where there are effects: sites on the difference of utilities alone. z: (m, q) weights of the
+    scaled effects b in the rows, where there are any.
     """
 
     user: IntArray
@@ -46,13 +48,15 @@ class UserSites:
     loser: IntArray
     weight: FloatArray
     shift: FloatArray
+    z: FloatArray | None = None
 
     @classmethod
     def of(cls, votes: Rows, sites: Sites, effects: EffectPosterior | None = None) -> "UserSites":
         """From rows and their sites."""
         where = (votes.user, votes.winner, votes.loser)
         weight, shift = votes.count * sites.tau, votes.count * sites.nu
-        return cls(*where, weight, shift - weight * votes.offset(effects))
+        z = None if effects is None or votes.shown is None else votes.shown.scaled.T
+        return cls(*where, weight, shift - weight * votes.offset(effects), z)
 
     def per_copy(self, votes: Rows, effects: EffectPosterior | None = None) -> Sites:
         """The sites of one copy each, on g with its effects."""
@@ -61,19 +65,22 @@ class UserSites:
 
     def take(self, rows: IntArray) -> "UserSites":
         """Some of them, or all in another order."""
-        return UserSites(*(getattr(self, f.name)[rows] for f in fields(self)))
+        taken: Any = (None if each is None else each[rows] for each in vars(self).values())
+        return UserSites(*taken)
 
     def join(self, more: "UserSites") -> "UserSites":
         """These and more."""
-        columns = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
-        return UserSites(*map(np.concatenate, columns))
+        both = zip(vars(self).values(), vars(more).values(), strict=True)
+        joined: Any = (None if one is None else np.concatenate([one, two]) for one, two in both)
+        return UserSites(*joined)
 
 
 class Asked(NamedTuple):
     """Utilities or contrasts of some rows, before the user's own sites.
 
     mean, prior, shared_var: (s, t) shared mean, K_x variance, variance of the shared utility;
-    cross, shared_cross: (s, t, p) covariances with the user's items, of K_x and of what is shared.
+    cross, shared_cross: (s, t, p) covariances with the user's items, of K_x and of what is shared;
+    with_effects: (s, t, q) covariances of the shared utility with the scaled effects b.
     """
 
     mean: FloatArray
@@ -81,6 +88,7 @@ class Asked(NamedTuple):
     cross: FloatArray
     shared_var: FloatArray
     shared_cross: FloatArray
+    with_effects: FloatArray
 
 
 class Conditioned(NamedTuple):
@@ -88,8 +96,9 @@ class Conditioned(NamedTuple):
 
     rows: (k,) where they stand among those asked for; items: (k, p); phi: (k, r_u); personal: (k,)
     variance of their deviations; R: (k, p, p) and alpha: (k, p) of their own sites; shared:
-    (k, p, p) covariance of what is shared, None for users who came after the fit. R, alpha and
-    shared may live on a device, with what is asked; largest: most numbers of an array there.
+    (k, p, p) covariance of what is shared, None for users who came after the fit; of_effects: F =
+    Jᵀ X, by which α falls with the effects b, and covariances of what is shared with b, (k, p, q)
+    each. R, alpha and what follows may live on a device; largest: most numbers of an array there.
     """
 
     rows: IntArray
@@ -99,6 +108,7 @@ class Conditioned(NamedTuple):
     R: FloatArray
     alpha: FloatArray
     shared: FloatArray | None
+    of_effects: tuple[FloatArray, FloatArray]
     largest: int
 
     def chunks(self, n_asked: int, of: IntArray | None = None) -> Iterator[IntArray]:
@@ -108,8 +118,13 @@ class Conditioned(NamedTuple):
         step = max(1, self.largest // (p * max(p, n_asked)))
         return (np.arange(at, min(at + step, n_rows)) for at in range(0, n_rows, step))
 
-    def moments(self, some: IntArray, asked: Asked) -> tuple[FloatArray, FloatArray]:
-        """Means and variances (s, t) of what is asked of rows `some`."""
+    def moments(
+        self, some: IntArray, asked: Asked, effect_cov: FloatArray, z: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and variances (s, t) of what is asked of rows `some`, and zᵀb − zᵀb̂ more.
+
+        effect_cov: (q, q) of the scaled effects b; z: (s, 1, q).
+        """
         personal = self.personal[some][:, None]
         cross = scale_stack(asked.cross, personal[:, 0])
         if self.shared is None:
@@ -122,6 +137,11 @@ class Conditioned(NamedTuple):
             var -= 2.0 * row_products_stack(through, asked.shared_cross)
             inner = multiply_stack(through, self.shared[some])
             var += row_products_stack(inner, through)
+        if len(effect_cov):
+            F, c = (each[some] for each in self.of_effects)
+            t = z - to_numpy(multiply_stack(cross, F))
+            follows = asked.with_effects - to_numpy(multiply_stack(through, c))
+            var += np.einsum("stq,stq->st", t, 2.0 * follows + multiply_stack(t, effect_cov))
         return mean, var
 
 
@@ -146,6 +166,7 @@ class ItemCovariances:
     sharing: float
     shared_mean: FloatArray
     shared_lower: FloatArray
+    effects: EffectPosterior | None
     device: Device
     relative: bool = False
 
@@ -174,6 +195,23 @@ class ItemCovariances:
         weights = outer_products(self.sharing**0.5 * phi[begins])
         cov = np.tensordot(weights, self._shared_cov, axes=1)
         return mean, cov[np.cumsum(begins) - 1]
+
+    @cached_property
+    def of_effects(self) -> tuple[FloatArray, FloatArray]:
+        """Covariances of the scaled effects b, (q, q), and of b with √ρ W, (q, r_u, r)."""
+        if self.effects is None:
+            return np.zeros((0, 0)), np.zeros((0, *self.shared_mean.shape))
+        # the inverse of the joint factor [[l, 0], [coupling, L]] has −L⁻¹ coupling l⁻¹ below l⁻¹
+        half = solve_lower(self.effects.lower, np.eye(len(self.effects.names)))
+        below = -multiply(self.effects.coupled(self.shared_lower), half)
+        with_W = np.sqrt(self.sharing) * solve_lower(self.shared_lower, below, transposed=True)
+        return gram(half) + gram(below), with_W.T.reshape(-1, *self.shared_mean.shape)
+
+    def effects_with(self, phi: FloatArray, features: FloatArray) -> FloatArray:
+        """(k, t, q) covariances of the shared utilities of users φ with b; features: (k, t, r), or
+        (1, t, r) of all of them."""
+        weights = np.tensordot(phi, self.of_effects[1], axes=(1, 1))  # (k, q, r)
+        return multiply_stack(features, weights.swapaxes(1, 2))
 
     def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
         """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
@@ -217,7 +255,8 @@ class ItemCovariances:
             unseen = self.sharing * np.einsum("kq,kq->k", phi, phi)[:, None]
             within = within + unseen * np.expand_dims(rest, axis)
         cross = self._columns("_cross", items, pairs)
-        return Asked(mean, np.expand_dims(prior, axis), cross, within, across)
+        with_effects = self.effects_with(phi, np.expand_dims(features, axis))
+        return Asked(mean, np.expand_dims(prior, axis), cross, within, across, with_effects)
 
     def _columns(
         self, name: str, items: IntArray, pairs: tuple[IntArray, IntArray] | None
@@ -302,7 +341,7 @@ class ItemCovariances:
 
     def _single_quadratic(self, features: FloatArray) -> FloatArray:
         """(t,) variances of the one shared utility of features (t, r), in units of ρ φ²."""
-        return column_squares(solve_lower(self.shared_lower, features.T))
+        return linalg.column_squares(solve_lower(self.shared_lower, features.T))
 
     @cached_property
     def _on_device(self) -> dict[str, FloatArray]:
@@ -321,6 +360,10 @@ class ItemCovariances:
 # covariance k to those items through the user's deviation, and covariances s and S to and among
 # those items through what users share: mean = shared mean + k α and, with v = k R, var = k_tt − v
 # kᵀ + s_tt − 2 v sᵀ + v S vᵀ. Whoever came after the fit has the shared part in k.
+#
+# With effects b, a fitted user's α falls by F b, F = Jᵀ X (see `arrowhead`). So what is asked, and
+# zᵀb, move with b by t = z − Fᵀkᵀ, and have the variance 2 tᵀ(c_t − c vᵀ) + tᵀ Cov(b) t more, c_t
+# and c being the covariances of b with the shared utilities there and at the user's items.
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,8 +388,8 @@ class UserPosteriors:
     items, users: Inputs of the universe; target: the items looked at, by default the same.
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
-    sites these are. effects: of how comparisons were made, joint with W; users' own deviations
-    take them at their means. device: where stacks of users live; a pickled copy has none.
+    sites these are. effects: of how comparisons were made, joint with W; users who came later take
+    them at their means. device: where stacks of users live; a pickled copy has none.
     """
 
     kernel: Kernel
@@ -401,7 +444,9 @@ class UserPosteriors:
         """What users share on average: utilities without anybody's deviation."""
         phi = self.user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
         mean, cov = self.covariances.shared(phi)
-        return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
+        (with_effects,) = self.covariances.effects_with(phi, np.eye(mean.shape[1])[None])
+        scale = self.sharing * float(np.vdot(phi, phi))
+        return self._posterior(mean[0], cov[0], scale, with_effects)
 
     def shared_utilities(self, phi: FloatArray) -> FloatArray:
         """(k, n) means of what users φ (k, r_u) share with others, at the target items."""
@@ -422,10 +467,20 @@ class UserPosteriors:
         variance += np.einsum("ki,ki->i", shared, multiply(between, shared))
         return np.sqrt(np.maximum(variance, 0.0))
 
-    def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
-        """Weights of prior variance `scale` as the item-space posterior that they amount to."""
-        root = np.sqrt(scale)
-        half = solve_lower(cholesky(cov / scale).lower, np.eye(len(mean)))
+    def _posterior(
+        self, mean: FloatArray, cov: FloatArray, scale: float, with_effects: FloatArray
+    ) -> Posterior:
+        """Weights of prior variance `scale` as the item-space posterior that they amount to.
+
+        with_effects: (r, q) covariances of the weights with the scaled effects.
+        """
+        root, q = np.sqrt(scale), with_effects.shape[1]
+        beside = with_effects / root
+        joint = np.block([[self.covariances.of_effects[0], beside.T], [beside, cov / scale]])
+        half = solve_lower(linalg.cholesky(joint).lower, np.eye(len(joint)))
+        lower, effects = linalg.cholesky(gram(half)).lower, self.effects
+        if effects is not None:
+            effects = replace(effects, lower=lower[:q, :q], coupling=lower[q:, :q])
         return Posterior(
             kernel=Constant(scale) * self.kernel,
             likelihood=self.likelihood,
@@ -433,7 +488,8 @@ class UserPosteriors:
             target=self.target,
             basis=replace(self.item_basis, lower=root * self.item_basis.lower),
             coefficients=mean / root,
-            lower=cholesky(gram(half)).lower,
+            lower=linalg.trailing_block(lower, q),
+            effects=effects,
         )
 
     def belief(self, user: int | None) -> Posterior:
@@ -458,12 +514,20 @@ class UserPosteriors:
         for known in self._own(distinct):
             for some in known.chunks(len(self.target)):
                 asked = items.asked(known.phi[some], known.items[some])
-                mean[known.rows[some]], var[known.rows[some]] = known.moments(some, asked)
+                moments = known.moments(some, asked, items.of_effects[0])
+                mean[known.rows[some]], var[known.rows[some]] = moments
         return Normal(mean[owner], np.maximum(var, 0.0)[owner])
 
-    def differences(self, users: IntArray, first: IntArray, second: IntArray) -> Normal:
-        """Marginals of f_u[first] − f_u[second], one user a pair, each (k,)."""
+    def differences(
+        self, users: IntArray, first: IntArray, second: IntArray, z: FloatArray | None = None
+    ) -> Normal:
+        """Marginals of f_u[first] − f_u[second], one user a pair, each (k,); z: (q, k), of zᵀβ
+        more."""
         mean, var = np.empty((2, len(users)))
+        effect_cov = self.covariances.of_effects[0]
+        shown = np.zeros((len(users), len(effect_cov)))
+        if z is not None and self.effects is not None:
+            shown = z.T * self.effects.sd
         distinct, owner = np.unique(users, return_inverse=True)
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(len(distinct) + 1))
@@ -474,22 +538,25 @@ class UserPosteriors:
                 some, asked = place[part], pairs[part]
                 pair = first[asked], second[asked]
                 contrast = self.covariances.asked(known.phi[some], known.items[some], pair)
-                moments = known.moments(some, contrast)
+                moments = known.moments(some, contrast, effect_cov, shown[asked][:, None])
                 mean[asked], var[asked] = (moment[:, 0] for moment in moments)
+        if self.effects is not None:
+            mean += multiply(shown, self.effects.scaled_mean)
         return Normal(mean, np.maximum(var, 0.0))
 
     def known_differences(
-        self, users: IntArray | None, first: IntArray, second: IntArray
+        self, users: IntArray | None, first: IntArray, second: IntArray, z: FloatArray | None = None
     ) -> Normal:
         """`differences` of known users, and the population's where a user is −1, or None."""
         if users is None:
-            return self.population().difference(first, second)
+            return self.population().difference(first, second, z)
         mean, var = np.empty((2, len(first)))
         known = users >= 0
-        mean[known], var[known] = self.differences(users[known], first[known], second[known])
+        here = (users[known], first[known], second[known])
+        mean[known], var[known] = self.differences(*here, None if z is None else z[:, known])
         if not known.all():
-            population = self.population()
-            mean[~known], var[~known] = population.difference(first[~known], second[~known])
+            there = (first[~known], second[~known], None if z is None else z[:, ~known])
+            mean[~known], var[~known] = self.population().difference(*there)
         return Normal(mean, var)
 
     @cached_property
@@ -526,8 +593,14 @@ class UserPosteriors:
         cov = multiply(J, prior)
         if not is_later:
             cov += multiply(multiply(J, shared), J.T)
+        # with the effects b the weights fall by H b
+        H = multiply(into, to_numpy(known.of_effects[0])[0])
+        (c,) = self.covariances.effects_with(known.phi, np.eye(len(mean))[None])
+        c, between = multiply(J, c), self.covariances.of_effects[0]
+        cov += multiply(multiply(H, between), H.T) - multiply(c, H.T) - multiply(H, c.T)
         scale = personal + self.sharing * float(np.vdot(known.phi, known.phi))
-        return self._posterior(mean + multiply(into, alpha), 0.5 * (cov + cov.T), scale)
+        mean, cov = mean + multiply(into, alpha), 0.5 * (cov + cov.T)
+        return self._posterior(mean, cov, scale, c - multiply(H, between))
 
     def _own(self, users: IntArray) -> Iterator[Conditioned]:
         """These users, each once, in groups that compared equally much, given their own sites."""
@@ -561,8 +634,16 @@ class UserPosteriors:
         alpha = own.forced(block.adjoint(shift))
         alpha -= apply_stack(R, mean)
         shared = None if is_later else self.covariances.shared_within(phi, block.items)
-        largest = self.device.stack_size
-        return Conditioned(rows, block.items, phi, personal, R, alpha, shared, largest)
+        forced = c = np.zeros((*block.items.shape, len(self.covariances.of_effects[0])))
+        if forced.shape[2]:
+            c = self.covariances.effects_with(phi, self.covariances.known_factor[block.items])
+        if self.sites.z is not None and not is_later:
+            for j, z in enumerate(self.sites.z.T):
+                X = block.adjoint(self.device.matrix(self.sites.weight * z))
+                forced[:, :, j] = to_numpy(own.forced(X))
+        of_effects = self.device.matrix(forced), self.device.matrix(c)
+        known = (rows, block.items, phi, personal, R, alpha, shared)
+        return Conditioned(*known, of_effects, self.device.stack_size)
 
     @cached_property
     def _sites_there(self) -> tuple[FloatArray, FloatArray]:

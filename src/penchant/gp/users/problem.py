@@ -336,8 +336,19 @@ class UserProblem:
         votes = self.edges
         known = rows[votes.user[rows] < len(posterior)]
         where = (votes.user[known], votes.winner[known], votes.loser[known])
-        mean, var = posterior.differences(*where)
-        return known, Normal(mean + votes.part(known).offset(posterior.effects), var)
+        z = None if votes.shown is None else votes.shown.z[:, known]
+        return known, posterior.differences(*where, z)
+
+    def with_effects(self, posterior: UserPosteriors) -> UserPosteriors:
+        """A posterior that was read from a file, where sites do not say how pairs were shown."""
+        votes, kept = self.edges, posterior.kept
+        if votes.shown is None or posterior.effects is None:
+            return posterior
+        z = votes.shown.scaled.T
+        if kept is not None:
+            late = np.flatnonzero(votes.user >= posterior.n_fitted)
+            z = z[np.append(_rows(votes, kept.users, kept.items), late)]
+        return posterior.changed(sites=replace(posterior.sites, z=z))
 
     def while_learning(self) -> "UserProblem":
         """Coarser tolerances, and of very many users or items some, with all their answers."""
