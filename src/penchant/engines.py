@@ -7,7 +7,7 @@ the same way on every engine.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,7 +16,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ T = TypeVar("T")
 State = dict[str, NDArray[Any]]
 Work = Callable[[Any, State, Any], tuple[State, Any]]
 """(part, state, broadcast) → the next state, and a small result."""
+Join = Callable[[Any, Any], Any]
 
 
 def tree(values: Sequence[T], join: Callable[[T, T], T]) -> T:
@@ -45,24 +46,17 @@ def tree(values: Sequence[T], join: Callable[[T, T], T]) -> T:
     return level[0]
 
 
-class DataPart(Protocol):
-    """Some of the data, in memory."""
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in memory."""
-
-
 @dataclass(frozen=True)
 class Parts:
     """The parts of a data set: how to load one, and which go together.
 
-    groups: consecutive part numbers, one group a shard. folder: where states may be written; with
-    several machines all of them see it. max_memory: bytes of parts and states that one process
-    holds. kept: whether the folder outlives the process, so that another can resume the sweeps.
+    load: part number → its data, which have `nbytes`. groups: consecutive part numbers, one group a
+    shard. folder: where states may be written; with several machines all of them see it.
+    max_memory: bytes of parts and states that one process holds. kept: whether the folder outlives
+    the process, so that another can resume the sweeps.
     """
 
-    load: Callable[[int], DataPart]
+    load: Callable[[int], Any]
     groups: tuple[tuple[int, ...], ...]
     folder: Path
     max_memory: int
@@ -72,7 +66,7 @@ class Parts:
 class ShardWorker:
     """Holds some parts and their states in memory while they fit, and reads the others each time.
 
-    load: part number → its data. folder: for states that do not fit. durable: states are written
+    load, max_memory: as in `Parts`. folder: for states that do not fit. durable: states are written
     after every sweep, and those of the last two sweeps stay. The replacement of a worker that died
     reads them and repeats a half-done sweep with the same result. n_threads: parts that are worked
     on at once; results do not depend on it.
@@ -80,7 +74,7 @@ class ShardWorker:
 
     def __init__(
         self,
-        load: Callable[[int], DataPart],
+        load: Callable[[int], Any],
         numbers: Sequence[int],
         folder: Path,
         max_memory: int,
@@ -90,7 +84,7 @@ class ShardWorker:
         self._load, self._numbers, self._folder = load, tuple(numbers), folder
         self._left, self._durable, self._n_threads = max_memory, durable, n_threads
         self._lock = Lock()
-        self._parts: dict[int, DataPart] = {}
+        self._parts: dict[int, Any] = {}
         self._states: dict[int, tuple[int, State]] = {}
 
     def run(self, sweep: int, work: Work, broadcast: Any, stores: bool) -> list[Any]:
@@ -113,7 +107,7 @@ class ShardWorker:
         arrays = [array for _, state in self._states.values() for array in state.values()]
         return sum(each.nbytes for each in [*self._parts.values(), *arrays])
 
-    def _part(self, number: int) -> DataPart:
+    def _part(self, number: int) -> Any:
         if number in self._parts:
             return self._parts[number]
         part = self._load(number)
@@ -151,10 +145,15 @@ class ShardWorker:
 
 
 class Engine(ABC):
-    """Works on all parts; results come in the order of the parts. folder: of states."""
+    """Works on all parts; results come in the order of the parts.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._n_sweeps = folder, 0
+    folder: of states, and where parts are kept of a journal: the sums that `added` returned, in
+    their order, a file each. A driver that starts again from the beginning gets the same sums, so
+    that no state of the driver has to be stored.
+    """
+
+    def __init__(self, parts: Parts, folder: Path) -> None:
+        self._folder, self._keeps, self._n_sweeps, self._n_sums = folder, parts.kept, 0, 0
 
     def sweep(self, work: Work, broadcast: Any) -> list[Any]:
         """Do work that leaves a new state for every part."""
@@ -162,13 +161,37 @@ class Engine(ABC):
         self._n_sweeps += 1
         return results
 
-    def skip_sweep(self) -> None:
-        """Count a sweep that an earlier process did: its states are in the folder."""
-        self._n_sweeps += 1
-
     def look(self, work: Work, broadcast: Any) -> list[Any]:
         """Do work that leaves every state as it is."""
         return self._run(work, broadcast, False)
+
+    def added(
+        self, work: Work, broadcast: Any, joins: Mapping[type[Any], Join], sweeps: bool = False
+    ) -> tuple[Any, ...]:
+        """The sums of all parts' results, by `sweep` or by `look`.
+
+        joins: the kinds of named tuples of which a result has one each, and how two are added.
+        """
+        path = self._folder / f"journal-{self._n_sums:05d}.npz"
+        self._n_sums += 1
+        if self._keeps and path.exists():
+            self._n_sweeps += sweeps  # an earlier process did it: its states are in the folder
+            known = read_arrays(path, f"remove the folder {path.parent}, and the fit begins anew")
+            return tuple(
+                kind(*(_plain(known[f"{number}.{name}"]) for name in kind._fields))
+                for number, kind in enumerate(joins)
+            )
+        results = (self.sweep if sweeps else self.look)(work, broadcast)
+        columns = zip(*results, strict=True) if len(joins) > 1 else (results,)
+        sums = tuple(map(tree, columns, joins.values()))
+        if self._keeps:
+            named = {
+                f"{number}.{name}": value
+                for number, each in enumerate(sums)
+                for name, value in each._asdict().items()
+            }
+            write_arrays(path, named)
+        return sums
 
     @abstractmethod
     def _run(self, work: Work, broadcast: Any, stores: bool) -> list[Any]: ...
@@ -178,7 +201,7 @@ class LocalEngine(Engine):
     """All parts in this process, as many at once as there are processors."""
 
     def __init__(self, parts: Parts, folder: Path) -> None:
-        super().__init__(folder)
+        super().__init__(parts, folder)
         numbers = [number for group in parts.groups for number in group]
         self._worker = ShardWorker(
             parts.load, numbers, folder, parts.max_memory, parts.kept, n_threads=n_cores()
@@ -196,7 +219,7 @@ class RayEngine(Engine):
     """
 
     def __init__(self, parts: Parts, folder: Path, address: str | None) -> None:
-        super().__init__(folder)
+        super().__init__(parts, folder)
         try:
             import ray
         except ImportError as error:
@@ -271,47 +294,6 @@ def _folder_of(parts: Parts, task: bytes) -> Iterator[Path]:
     kept.mkdir(exist_ok=True)
     yield kept
     rmtree(kept)
-
-
-class Journal:
-    """The results of a fit's sweeps in their order, a file each; without a folder nothing is kept.
-
-    A driver that starts again from the beginning gets the same results, so that no state of the
-    driver has to be stored.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder, self._number = folder, 0
-
-    def recall(
-        self,
-        kinds: Sequence[type[Any]],
-        work: Callable[[], Sequence[Any]],
-        skip: Callable[[], None] = lambda: None,
-    ) -> tuple[Any, ...]:
-        """The next entry, named tuples of these kinds; if there is none, do the work and write it.
-
-        skip: called where the work is not done.
-        """
-        if self._folder is None:
-            return tuple(work())
-        path = self._folder / f"journal-{self._number:05d}.npz"
-        self._number += 1
-        if path.exists():
-            skip()
-            known = read_arrays(path, f"remove the folder {path.parent}, and the fit begins anew")
-            return tuple(
-                kind(*(_plain(known[f"{number}.{name}"]) for name in kind._fields))
-                for number, kind in enumerate(kinds)
-            )
-        results = tuple(work())
-        values = {
-            f"{number}.{name}": value
-            for number, result in enumerate(results)
-            for name, value in result._asdict().items()
-        }
-        write_arrays(path, values)
-        return results
 
 
 def _plain(array: Any) -> Any:

@@ -85,11 +85,8 @@ from penchant.gp.users.problem import residual_bound as residual_bound
 from penchant.gp.users.problem import restrict as restrict
 from penchant.gp.users.problem import scaled_start as scaled_start
 from penchant.gp.users.problem import select as select
-from penchant.gp.users.sharded import SharedInformation as SharedInformation
 from penchant.gp.users.sharded import Sweeps as Sweeps
 from penchant.gp.users.sharded import UserPart as UserPart
-from penchant.gp.users.sharded import add_information as add_information
-from penchant.gp.users.sharded import add_summaries as add_summaries
 from penchant.gp.users.sharded import sites_of as sites_of
 from penchant.gp.users.update import check_newcomers as check_newcomers
 from penchant.gp.users.update import fold_in as fold_in

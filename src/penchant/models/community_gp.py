@@ -25,7 +25,6 @@ from penchant.communities import (
     PersonalSettings,
     Support,
     Watch,
-    beside_effects,
     common_effects,
 )
 from penchant.data import Comparisons, ShardedComparisons
@@ -518,8 +517,8 @@ class CommunityGP(UtilityModel):
         first, second = pairs[:, 0], pairs[:, 1]
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
-            own = posterior.known_differences(users, first, second)
-            return OutcomeProbabilities.of(posterior.likelihood, beside_effects(posterior, own, z))
+            own = posterior.known_differences(users, first, second, z)
+            return OutcomeProbabilities.of(posterior.likelihood, own)
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
         for share, community in zip(shares.T, found.at(target), strict=True):

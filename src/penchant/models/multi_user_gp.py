@@ -498,11 +498,8 @@ class MultiUserGP(UtilityModel):
         time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         posterior = self._at(fitted, X)
-        mean, var = posterior.known_differences(users, pairs[:, 0], pairs[:, 1])
-        if z is not None and posterior.effects is not None:
-            shift = posterior.effects.shift(z, posterior.shared_lower)
-            mean, var = mean + shift.mean, var + shift.var
-        return OutcomeProbabilities.of(posterior.likelihood, Normal(mean, var))
+        difference = posterior.known_differences(users, pairs[:, 0], pairs[:, 1], z)
+        return OutcomeProbabilities.of(posterior.likelihood, difference)
 
     def _effects(self, fitted: Fitted) -> Estimates | None:
         posterior: UserPosteriors = fitted.learned.posterior

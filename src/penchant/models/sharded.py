@@ -3,7 +3,7 @@
 First MultiUserGP, then CommunityGP.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penchant import gp
 from penchant.communities import (
     ComponentTables,
     FittedMixture,
@@ -36,27 +37,9 @@ from penchant.data import (
     picked_users,
     side_by_side,
 )
-from penchant.engines import Engine, Journal, Parts, State, Work, open_engine, tree
+from penchant.engines import Parts, State, open_engine
 from penchant.errors import DataError
-from penchant.gp import (
-    LEARNING_VOTES,
-    Callback,
-    FitState,
-    Rows,
-    SharedInformation,
-    Sites,
-    Sweeps,
-    SweepSummary,
-    UserPart,
-    UserPosteriors,
-    UserProblem,
-    UserSites,
-    UserSolution,
-    add_information,
-    add_summaries,
-    sites_of,
-    tied_items,
-)
+from penchant.gp import LEARNING_VOTES
 from penchant.io import write_parquet
 from penchant.kernels import Inputs
 from penchant.numerics.arrays import read_arrays, write_arrays
@@ -92,26 +75,25 @@ def learn_shards(
     data: ShardedComparisons,
     engine: str,
     address: str | None,
-    problem: UserProblem,
+    problem: gp.UserProblem,
     some: Comparisons,
-    solution: UserSolution,
-    watch: Callback | None,
-) -> tuple[FitState[UserProblem], "UserShards"]:
+    solution: gp.UserSolution,
+    watch: gp.Callback | None,
+) -> tuple[gp.FitState[gp.UserProblem], "UserShards"]:
     """Sweep all users under the hyperparameters of a solution for some.
 
     Return the state of those, and where the others are.
     """
     hyper = solution.hyper
     arrow = solution.prior.without_users()
-    load = partial(_user_part, data.files, tied_items(arrow.item_covariance))
+    load = partial(_user_part, data.files, gp.tied_items(arrow.item_covariance))
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
     parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)
     task = repr((hyper.likelihood, arrow.sharing, problem.settings)).encode()
     task += arrow.item_factor.tobytes()
     with open_engine(engine, parts, address, task) as opened:
-        sweep, look = _summed(opened, Journal(opened.folder if parts.kept else None))
-        sweeps = Sweeps(arrow, hyper.likelihood, problem.settings, sweep, look)
+        sweeps = gp.Sweeps(arrow, hyper.likelihood, problem.settings, opened.added)
         report = sweeps.run(watch)
         opened.look(_save_sites, folder)
     shards = UserShards(data.files, folder, data.groups)
@@ -123,49 +105,27 @@ def learn_shards(
         problem.posterior(solution),
         shared_mean=sweeps.mean,
         shared_lower=sweeps.shared.lower,
-        sites=UserSites.of(problem.edges, sites),
+        sites=gp.UserSites.of(problem.edges, sites),
     )
     known = (some, problem, hyper, posterior, sites, sweeps.log_evidence, report)
     n_elsewhere = data.n_comparisons - some.n_comparisons
-    return FitState(*known, n_elsewhere=n_elsewhere), shards
+    return gp.FitState(*known, n_elsewhere=n_elsewhere), shards
 
 
-def _summed(engine: Engine, journal: Journal) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An engine's sweep and look, with results added up in the tree of the parts."""
-
-    def sweep(work: Work, broadcast: Any) -> tuple[SweepSummary, SharedInformation]:
-        def swept() -> tuple[SweepSummary, SharedInformation]:
-            summaries, information = zip(*engine.sweep(work, broadcast), strict=True)
-            return tree(summaries, add_summaries), tree(information, add_information)
-
-        kinds = (SweepSummary, SharedInformation)
-        summary, information = journal.recall(kinds, swept, engine.skip_sweep)
-        return summary, information
-
-    def look(work: Work, broadcast: Any) -> SharedInformation:
-        information: SharedInformation
-        (information,) = journal.recall(
-            (SharedInformation,), lambda: (tree(engine.look(work, broadcast), add_information),)
-        )
-        return information
-
-    return sweep, look
+def _user_part(files: BucketFiles, tied: IntArray, number: int) -> gp.UserPart:
+    return gp.UserPart.of(number, files.load(number), tied)
 
 
-def _user_part(files: BucketFiles, tied: IntArray, number: int) -> UserPart:
-    return UserPart.of(number, files.load(number), tied)
-
-
-def _save_sites(part: UserPart, state: State, folder: Path) -> tuple[State, None]:
-    sites = sites_of(part, state, 0.0)
+def _save_sites(part: gp.UserPart, state: State, folder: Path) -> tuple[State, None]:
+    sites = gp.sites_of(part, state, 0.0)
     write_arrays(folder / f"{part.number:05d}.npz", {"tau": sites.tau, "nu": sites.nu})
     return state, None
 
 
-def _joined(parts: Sequence[Sites]) -> Sites:
+def _joined(parts: Sequence[gp.Sites]) -> gp.Sites:
     """Sites one after the other."""
     tau, nu = (np.concatenate([getattr(part, name) for part in parts]) for name in ("tau", "nu"))
-    return Sites(tau, nu)
+    return gp.Sites(tau, nu)
 
 
 @dataclass(frozen=True)
@@ -176,16 +136,18 @@ class UserShards:
     folder: Path
     groups: tuple[tuple[int, ...], ...]
 
-    def sites(self, number: int) -> Sites:
+    def sites(self, number: int) -> gp.Sites:
         """The sites of one bucket's answers."""
         advice = (
             "the folder of scanned comparisons must stay as long as the model is asked about their "
             "users; fit again"
         )
         arrays = read_arrays(self.folder / f"{number:05d}.npz", advice)
-        return Sites(arrays["tau"], arrays["nu"])
+        return gp.Sites(arrays["tau"], arrays["nu"])
 
-    def state_of(self, learned: FitState[UserProblem], users: Any) -> FitState[UserProblem]:
+    def state_of(
+        self, learned: gp.FitState[gp.UserProblem], users: Any
+    ) -> gp.FitState[gp.UserProblem]:
         """The state of a model with these users, by name."""
         asked = [users] if isinstance(users, str | int | float) else list(users)
         n_buckets = self.groups[-1][-1] + 1
@@ -195,7 +157,7 @@ class UserShards:
             known = set(data.users).intersection(asked)
             part, rows = picked_users(data, [name for name in data.users if name in known])
             parts.append(part)
-            sites.append(Sites(every.tau[rows], every.nu[rows]))
+            sites.append(gp.Sites(every.tau[rows], every.nu[rows]))
         some = side_by_side(parts, self.files.items)
         if lost := set(asked).difference(some.users):
             raise DataError(
@@ -206,14 +168,14 @@ class UserShards:
         return replace(
             learned,
             data=some,
-            problem=learned.problem.over(posterior.users, Rows.by_user(some.bare())),
+            problem=learned.problem.over(posterior.users, gp.Rows.by_user(some.bare())),
             posterior=posterior,
             sites=_joined(sites),
             n_elsewhere=total - some.n_comparisons,
         )
 
     def write(
-        self, posterior: UserPosteriors, folder: Path, engine: str, address: str | None
+        self, posterior: gp.UserPosteriors, folder: Path, engine: str, address: str | None
     ) -> None:
         """Write the utilities of all users, a file a bucket."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +194,7 @@ class UserBucket:
 
     number: int
     data: Comparisons
-    sites: Sites
+    sites: gp.Sites
 
     @property
     def nbytes(self) -> int:
@@ -240,15 +202,17 @@ class UserBucket:
         return 8 * 6 * len(self.data)
 
 
-def _of_users(posterior: UserPosteriors, data: Comparisons, sites: Sites) -> UserPosteriors:
+def _of_users(
+    posterior: gp.UserPosteriors, data: Comparisons, sites: gp.Sites
+) -> gp.UserPosteriors:
     """The posterior of other users, given what users share."""
     users = Inputs(index=np.arange(data.n_users))
-    voted = UserSites.of(Rows.by_user(data.bare()), sites)
+    voted = gp.UserSites.of(gp.Rows.by_user(data.bare()), sites)
     return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
 
 
 def _write_utilities(
-    part: UserBucket, state: State, broadcast: tuple[UserPosteriors, Path]
+    part: UserBucket, state: State, broadcast: tuple[gp.UserPosteriors, Path]
 ) -> tuple[State, None]:
     posterior, folder = broadcast
     data = part.data
@@ -290,13 +254,10 @@ def learn_communities(
     parts = Parts(load, data.groups, data.files.folder, data.max_memory)
     task = tables.table.tobytes() + tables.log_weights.tobytes()
     with open_engine(engine, replace(parts, kept=data.is_kept), address, task) as opened:
-        journal = Journal(opened.folder if data.is_kept else None)
 
         def ask(tables: ComponentTables) -> Members:
             members: Members
-            (members,) = journal.recall(
-                (Members,), lambda: (tree(opened.look(choose_communities, tables), add_members),)
-            )
+            (members,) = opened.added(choose_communities, tables, {Members: add_members})
             return members
 
         settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)

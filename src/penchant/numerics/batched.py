@@ -8,7 +8,7 @@ comes back as NumPy's.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -140,11 +140,6 @@ def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
     return blocks.swapaxes(1, 2).reshape(n_blocks * n_blocks, size, size)
 
 
-def trace_blocks(blocks: FloatArray) -> FloatArray:
-    """(n, n): the sum of the diagonal blocks of (a, a, n, n)."""
-    return blocks.diagonal(0, 0, 1).sum(-1)
-
-
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(q, p·r): Σ_u weights[u] · A_u, flattened, with (k, q) weights."""
     return multiply(like(weights, A).T, A.reshape(len(A), -1))
@@ -198,20 +193,76 @@ class StackPlaces:
         """(e,) where the pair (winner, loser) lies in a flattened (k, p, p) array."""
         return self.winner_at * self.items.shape[1] + self.loser
 
+    def index(self, name: str, A: FloatArray) -> Any:
+        """One of these index arrays, on the device of A, where it is cached."""
+        if isinstance(A, np.ndarray):
+            return getattr(self, name)
+        return torch_backend().cached_index(self, name, A.device)
 
-class EdgeMoments(NamedTuple):
-    """(e,) means and variances of a stack's comparisons; largest: variance of a utility."""
+    def laplacian(self, weight: FloatArray) -> FloatArray:
+        """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
+        return laplacian_stack(weight, self)
 
-    mean: FloatArray
-    var: FloatArray
-    largest: float
+    def adjoint(self, y: FloatArray) -> FloatArray:
+        """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
+        return adjoint_stack(y, self)
 
+    def forward(self, utility: FloatArray) -> FloatArray:
+        """(e,) differences of (k, p) utilities, in the order of `edges`."""
+        flat = utility.reshape(-1)
+        return flat[self.index("winner_at", flat)] - flat[self.index("loser_at", flat)]
 
-def _index(places: StackPlaces, name: str, A: FloatArray) -> Any:
-    """An index array of `places`, on the device of A, where it is cached."""
-    if isinstance(A, np.ndarray):
-        return getattr(places, name)
-    return torch_backend().cached_index(places, name, A.device)
+    def put(self, total: FloatArray, values: Sequence[FloatArray]) -> None:
+        """Write (e,) values where the comparisons stand in the rows of (c, m)."""
+        edges = self.index("edges", total)
+        for row, value in zip(total, values, strict=True):
+            row[edges] = value
+
+    def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
+        """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
+        return collect_items(x, weights, self)
+
+    def pick(self, weights: FloatArray, vectors: FloatArray) -> FloatArray:
+        """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
+        items, weights = self.index("items", vectors), like(weights, vectors)
+        if self.same_items:
+            return multiply(weights, vectors.T[items[0]].T)
+        return namespace(vectors).einsum("kq,qkp->kp", weights, vectors[:, items])
+
+    def meet(self, x: FloatArray, vectors: FloatArray) -> FloatArray:
+        """(k, q): of (k, p) vectors the products with each of (q, n) at the user's own items."""
+        there = like(vectors, x)[:, self.index("items", x)]
+        return to_numpy(namespace(x).einsum("kp,qkp->kq", x, there))
+
+    def weighted_sum(self, weights: FloatArray, stack: FloatArray) -> FloatArray:
+        """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
+        return collect_cells(stack, weights, self)
+
+    def weighted_pick(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
+        """(k, p, p): Σ_q weights[u, q] · matrices[q], (q, n, n), at each user's own items."""
+        (k, p), n = self.items.shape, self.n_items
+        flat = matrices.reshape(len(matrices), -1)
+        items, weights = self.index("items", flat), like(weights, flat)
+        if self.same_items:
+            picked = multiply(weights, flat[:, _cells(items[:1], n)[0]])
+        elif len(flat) == 1:
+            picked = weights * flat[0][_cells(items, n)]
+        elif 4 * p * p < n * n:
+            # some users at a time: the cells of all matrices are gathered for each
+            most = STACK_SIZE if isinstance(flat, np.ndarray) else CARD_CHUNK
+            step = max(1, most // (p * p * len(flat)))
+            parts = [slice(start, start + step) for start in range(0, k, step)]
+            einsum = namespace(flat).einsum
+            mine = [einsum("kq,qkc->kc", weights[s], flat[:, _cells(items[s], n)]) for s in parts]
+            picked = join_stacks(*mine)
+        else:
+            users = like(np.arange(k)[:, None], flat)
+            picked = multiply(weights, flat)[users, _cells(items, n)]
+        return picked.reshape(k, p, p)
+
+    def collect_rows(self, stack: FloatArray, weights: FloatArray, some: slice) -> FloatArray:
+        """(q, r, n): Σ_u weights[u] · stack[u]ᵀ of some users, (k, q) and (k, p, r)."""
+        return collect_rows(stack, weights, self.items[some], self.n_items)
 
 
 def _cells(items: Any, n_items: int) -> Any:
@@ -221,7 +272,7 @@ def _cells(items: Any, n_items: int) -> Any:
 
 @dispatched
 def laplacian_stack(weight: FloatArray, places: StackPlaces) -> FloatArray:
-    """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
+    """`StackPlaces.laplacian`."""
     k, p = places.items.shape
     directed = np.bincount(places.pair_at, weight[places.edges], k * p * p).reshape(k, p, p)
     L: FloatArray = -directed.astype(np.float64, copy=False)
@@ -233,7 +284,7 @@ def laplacian_stack(weight: FloatArray, places: StackPlaces) -> FloatArray:
 
 @dispatched
 def adjoint_stack(y: FloatArray, places: StackPlaces) -> FloatArray:
-    """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
+    """`StackPlaces.adjoint`."""
     mine, size = y[places.edges], places.items.size
     won = np.bincount(places.winner_at, mine, size)
     lost = np.bincount(places.loser_at, mine, size)
@@ -241,39 +292,9 @@ def adjoint_stack(y: FloatArray, places: StackPlaces) -> FloatArray:
     return total.reshape(places.items.shape)
 
 
-def forward_stack(utility: FloatArray, places: StackPlaces) -> FloatArray:
-    """(e,) differences of (k, p) utilities, in the order of `edges`."""
-    flat = utility.reshape(-1)
-    winner, loser = (_index(places, name, flat) for name in ("winner_at", "loser_at"))
-    return flat[winner] - flat[loser]
-
-
-def edge_moments(
-    covariance: FloatArray, utility: FloatArray, places: StackPlaces, least: float
-) -> EdgeMoments:
-    """Of the differences of (k, p) utilities with covariances (k, p, p).
-
-    least: of a variance, relative to the largest variance of a utility, or to 1 if that is less.
-    """
-    own = covariance.diagonal(0, 1, 2).reshape(-1)
-    winner, loser = (_index(places, name, own) for name in ("winner_at", "loser_at"))
-    pair = _index(places, "pair_at", own)
-    var = own[winner] + own[loser] - 2.0 * covariance.reshape(-1)[pair]
-    largest = max(0.0, float(own.max())) if len(own) else 0.0
-    floor = least * min(largest, 1.0)
-    return EdgeMoments(forward_stack(utility, places), var.clip(floor), largest)
-
-
-def put_edges(total: FloatArray, values: Sequence[FloatArray], places: StackPlaces) -> None:
-    """Write (e,) values about a stack's comparisons where they stand in the rows of (c, m)."""
-    edges = _index(places, "edges", total)
-    for row, value in zip(total, values, strict=True):
-        row[edges] = value
-
-
 @dispatched
 def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
-    """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
+    """`StackPlaces.collect`."""
     if places.same_items:
         total = np.zeros((weights.shape[1], places.n_items))
         total[:, places.items[0]] = multiply(weights.T, x)
@@ -284,20 +305,6 @@ def collect_items(x: FloatArray, weights: FloatArray, places: StackPlaces) -> Fl
     return (wide.T @ weights).T
 
 
-def pick_items(vectors: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
-    """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
-    items, weights = _index(places, "items", vectors), like(weights, vectors)
-    if places.same_items:
-        return multiply(weights, vectors.T[items[0]].T)
-    return namespace(vectors).einsum("kq,qkp->kp", weights, vectors[:, items])
-
-
-def meet_items(x: FloatArray, vectors: FloatArray, places: StackPlaces) -> FloatArray:
-    """(k, q): of (k, p) vectors the products with each of (q, n) at the user's own items."""
-    there = like(vectors, x)[:, _index(places, "items", x)]
-    return to_numpy(namespace(x).einsum("kp,qkp->kq", x, there))
-
-
 def take_columns_stack(matrix: FloatArray, items: IntArray) -> FloatArray:
     """(k, t, p): of a matrix (t, n) the columns of each user's items (k, p)."""
     return matrix[:, like(items, matrix)].swapaxes(0, 1)
@@ -305,7 +312,7 @@ def take_columns_stack(matrix: FloatArray, items: IntArray) -> FloatArray:
 
 @dispatched
 def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
-    """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
+    """`StackPlaces.weighted_sum`."""
     k, n = len(stack), places.n_items
     flat = stack.reshape(k, -1)
     if places.same_items:
@@ -341,26 +348,3 @@ def collect_rows(
         rows = by_item[ends[item] : ends[item + 1]]
         total[:, :, item] = multiply(weights[rows // p].T, flat[rows])
     return total
-
-
-def pick_cells(matrices: FloatArray, weights: FloatArray, places: StackPlaces) -> FloatArray:
-    """(k, p, p): Σ_q weights[u, q] · matrices[q], (q, n, n), at each user's own items."""
-    (k, p), n = places.items.shape, places.n_items
-    flat = matrices.reshape(len(matrices), -1)
-    items, weights = _index(places, "items", flat), like(weights, flat)
-    if places.same_items:
-        picked = multiply(weights, flat[:, _cells(items[:1], n)[0]])
-    elif len(flat) == 1:
-        picked = weights * flat[0][_cells(items, n)]
-    elif 4 * p * p < n * n:
-        # some users at a time: the cells of all matrices are gathered for each
-        most = STACK_SIZE if isinstance(flat, np.ndarray) else CARD_CHUNK
-        step = max(1, most // (p * p * len(flat)))
-        parts = [slice(start, start + step) for start in range(0, k, step)]
-        einsum = namespace(flat).einsum
-        mine = [einsum("kq,qkc->kc", weights[s], flat[:, _cells(items[s], n)]) for s in parts]
-        picked = join_stacks(*mine)
-    else:
-        users = like(np.arange(k)[:, None], flat)
-        picked = multiply(weights, flat)[users, _cells(items, n)]
-    return picked.reshape(k, p, p)

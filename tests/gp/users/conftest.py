@@ -31,31 +31,42 @@ def study(rng):
     )
 
 
-@pytest.fixture
-def dense_infer():
+def design(votes, n_items, n_users):
+    """(m, U n) the rows' differences of all users' utilities."""
+    rows, A = np.arange(len(votes.winner)), np.zeros((len(votes.winner), n_users * n_items))
+    A[rows, votes.user * n_items + votes.winner] = 1.0
+    A[rows, votes.user * n_items + votes.loser] = -1.0
+    return A
+
+
+def condition(K, A, weight, shift):
+    """Mean and covariance of utilities of prior covariance K given sites on A, and log|I + KL|."""
+    B = np.eye(len(K)) + K @ A.T @ (weight[:, None] * A)
+    cov = np.linalg.solve(B, K)
+    return cov @ A.T @ shift, cov, float(np.linalg.slogdet(B)[1])
+
+
+def infer_dense(K, votes, n_items, likelihood, settings):
     """The same inference on the full users·items covariance, by solving with it directly."""
+    A = design(votes, n_items, len(K) // n_items)
 
-    def run(K, votes, n_items, likelihood, settings):
-        rows = np.arange(len(votes))
-        A = np.zeros((len(votes), len(K)))
-        A[rows, votes.user * n_items + votes.winner] = 1.0
-        A[rows, votes.user * n_items + votes.loser] = -1.0
+    def refresh(weight, shift):
+        mean, cov, log_det = condition(K, A, weight, shift)
+        return SimpleNamespace(
+            mean=A @ mean,
+            var=np.einsum("ij,jk,ik->i", A, cov, A),
+            log_det=log_det,
+            quadratic=float(shift @ A @ mean),
+            jitter=0.0,
+            rows=A,
+            utilities=mean.reshape(-1, n_items),
+            covariance=cov.reshape(-1, n_items, len(K) // n_items, n_items),
+        )
 
-        def refresh(weight, shift):
-            L, b = A.T @ (weight[:, None] * A), A.T @ shift
-            B = np.eye(len(K)) + K @ L
-            covariance = np.linalg.solve(B, K)
-            mean = covariance @ b
-            return SimpleNamespace(
-                mean=A @ mean,
-                var=np.einsum("ij,jk,ik->i", A, covariance, A),
-                log_det=float(np.linalg.slogdet(B)[1]),
-                quadratic=float(b @ mean),
-                jitter=0.0,
-                utilities=mean.reshape(-1, n_items),
-                covariance=covariance.reshape(-1, n_items, len(K) // n_items, n_items),
-            )
+    return infer(refresh, likelihood, Outcomes(), votes.count, settings)
 
-        return infer(refresh, likelihood, Outcomes(), votes.count, settings)
 
-    return run
+@pytest.fixture(scope="session")
+def dense():
+    """Plain matrices over users × items."""
+    return SimpleNamespace(design=design, condition=condition, infer=infer_dense)

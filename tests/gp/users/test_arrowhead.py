@@ -60,20 +60,16 @@ def covariance(problem, hyper, users=None):
     return np.kron(K_user, hyper.kernel(problem.items))
 
 
-def assert_equals_dense(problem, hyper, dense_infer):
+def assert_equals_dense(problem, hyper, dense):
     solution, votes = solve(problem, hyper), problem.edges
     K = covariance(problem, hyper, solution.prior.users)
-    dense = dense_infer(K, votes, len(problem.items), hyper.likelihood, problem.settings)
-    state = solution.inference.state
-    np.testing.assert_allclose(state.mean, dense.state.mean, atol=1e-8)
-    np.testing.assert_allclose(state.var, dense.state.var, atol=1e-8)
-    assert solution.log_evidence == pytest.approx(dense.log_evidence, abs=1e-8)
+    expected = dense.infer(K, votes, len(problem.items), hyper.likelihood, problem.settings)
+    state, A = solution.inference.state, expected.state.rows
+    np.testing.assert_allclose(state.mean, expected.state.mean, atol=1e-8)
+    np.testing.assert_allclose(state.var, expected.state.var, atol=1e-8)
+    assert solution.log_evidence == pytest.approx(expected.log_evidence, abs=1e-8)
     pull = np.random.default_rng(0).standard_normal(len(votes))
-    rows = np.arange(len(votes))
-    A = np.zeros((len(votes), len(K)))
-    A[rows, votes.user * len(problem.items) + votes.winner] = 1.0
-    A[rows, votes.user * len(problem.items) + votes.loser] = -1.0
-    expected = A @ dense.state.covariance.reshape(K.shape) @ A.T @ pull
+    expected = A @ expected.state.covariance.reshape(K.shape) @ A.T @ pull
     np.testing.assert_allclose(state.covariance_times(pull), expected, atol=1e-8)
 
 
@@ -95,13 +91,13 @@ def assert_equals_dense(problem, hyper, dense_infer):
     ids=str,
 )
 def test_every_arrangement_equals_dense_algebra(
-    monkeypatch, dense_infer, check_gradient, kind, kernel, user_kernel, by_comparisons
+    monkeypatch, dense, check_gradient, kind, kernel, user_kernel, by_comparisons
 ):
     if by_comparisons:  # users whose comparisons close no circle are worked on among these
         monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
         monkeypatch.setattr("penchant.numerics.batched.FEW", 1)
     problem, hyper = arranged(kind), UserHyper(kernel, user_kernel, SHARING, Probit())
-    assert_equals_dense(problem, hyper, dense_infer)
+    assert_equals_dense(problem, hyper, dense)
     check_gradient(problem, hyper, rtol=1e-7, atol=2e-6)
     kinds = {type(block).__name__ for block in solve(problem, hyper).prior.blocks}
     if kind == "forests":
@@ -109,7 +105,7 @@ def test_every_arrangement_equals_dense_algebra(
 
 
 @pytest.mark.parametrize("by_comparisons", [False, True])
-def test_users_through_few_pivots(monkeypatch, dense_infer, by_comparisons):
+def test_users_through_few_pivots(monkeypatch, dense, by_comparisons):
     if by_comparisons:
         monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
     problem = replace(arranged("forests"), max_user_rank=3)
@@ -119,34 +115,30 @@ def test_users_through_few_pivots(monkeypatch, dense_infer, by_comparisons):
     assert users.rows.shape == (9, 3)
     assert users.residual == pytest.approx(np.diagonal(left).max())
     np.testing.assert_allclose(left[users.pivots], 0.0, atol=1e-10)
-    assert_equals_dense(problem, hyper, dense_infer)
+    assert_equals_dense(problem, hyper, dense)
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
-def test_every_rule(study, dense_infer, rule):
+def test_every_rule(study, dense, rule):
     """Seven users, one silent and one of a single pair; rows have counts."""
     problem = UserProblem.of(study.items, study.users, study.votes, Settings(rule, 1e-11, 1000))
-    assert_equals_dense(problem, UserHyper(SMOOTH, BY_FEATURES, SHARING, Probit()), dense_infer)
+    assert_equals_dense(problem, UserHyper(SMOOTH, BY_FEATURES, SHARING, Probit()), dense)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 40))
-def test_one_sweep_of_arbitrary_sites_is_exact(seed, m):
+def test_one_sweep_of_arbitrary_sites_is_exact(dense, seed, m):
     rng = np.random.default_rng(seed)
     problem = problem_of(*random_votes(rng, 5, 6, m), 5, 6)
     hyper, votes = UserHyper(SMOOTH, BY_FEATURES, SHARING, Probit()), problem.edges
     prior, K = problem.prior(hyper), covariance(problem, hyper)
     weight, shift = rng.random(len(votes)), rng.standard_normal(len(votes))
-    state, rows = prior.refresh(weight, shift), np.arange(len(votes))
-    A = np.zeros((len(votes), len(K)))
-    A[rows, votes.user * 6 + votes.winner] = 1.0
-    A[rows, votes.user * 6 + votes.loser] = -1.0
-    B = np.eye(len(K)) + K @ A.T @ (weight[:, None] * A)
-    b, cov = A.T @ shift, np.linalg.solve(B, K)
-    np.testing.assert_allclose(state.mean, A @ cov @ b, atol=1e-8)
+    state, A = prior.refresh(weight, shift), dense.design(votes, 6, 5)
+    mean, cov, log_det = dense.condition(K, A, weight, shift)
+    np.testing.assert_allclose(state.mean, A @ mean, atol=1e-8)
     np.testing.assert_allclose(state.var, np.diagonal(A @ cov @ A.T), atol=1e-8)
-    assert state.quadratic == pytest.approx(b @ cov @ b, abs=1e-7)
-    assert state.log_det == pytest.approx(np.linalg.slogdet(B)[1], abs=1e-8)
+    assert state.quadratic == pytest.approx(shift @ A @ mean, abs=1e-7)
+    assert state.log_det == pytest.approx(log_det, abs=1e-8)
 
 
 def test_counts_equal_repeated_rows(study):

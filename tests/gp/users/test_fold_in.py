@@ -1,5 +1,7 @@
 """Newcomers: cold, and with a few comparisons."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,21 +59,18 @@ def test_one_newcomer_folded_in_is_near_a_refit_and_leaves_the_others_alone(fitt
     np.testing.assert_allclose(got.var, refit.var, rtol=0.02)
 
 
-def test_folding_in_conditions_exactly_on_the_sites(fitted, rng):
+def test_folding_in_conditions_exactly_on_the_sites(fitted, rng, dense):
     """Against Bayes' rule on the newcomer's joint Gaussian with the sites that were found."""
     _, _, posteriors = fitted
     new = Inputs(rng.standard_normal((2, 2)))
     folded, _ = fold_in(posteriors, new, newcomers_votes(), PRECISE)
     prior = posteriors.with_users(new).for_user(7)
-    A = np.zeros((3, N_ITEMS))
-    A[[0, 1, 2], [5, 5, 2]], A[[0, 1, 2], [0, 1, 3]] = 1.0, -1.0
+    A = dense.design(replace(newcomers_votes().part(np.arange(3)), user=0), N_ITEMS, 1)
     weight, shift = folded.sites.weight[-4:-1], folded.sites.shift[-4:-1]
-    K = prior.covariance()
-    B = np.eye(N_ITEMS) + K @ A.T @ (weight[:, None] * A)
-    covariance = np.linalg.solve(B, K)
-    mean = np.linalg.solve(B, prior.mean + K @ A.T @ shift)
+    shift = shift - weight * (A @ prior.mean)
+    mean, covariance, _ = dense.condition(prior.covariance(), A, weight, shift)
     after = folded.for_user(7)
-    np.testing.assert_allclose(after.mean, mean, atol=1e-8)
+    np.testing.assert_allclose(after.mean, prior.mean + mean, atol=1e-8)
     np.testing.assert_allclose(after.covariance(), covariance, atol=1e-8)
 
 

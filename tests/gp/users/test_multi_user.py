@@ -34,23 +34,22 @@ def problem_of(study, rule="ep", tolerance=1e-11):
 @pytest.mark.parametrize("item_kernel", ITEM_KERNELS, ids=repr)
 @pytest.mark.parametrize("user_kernel", USER_KERNELS, ids=repr)
 def test_posterior_equals_dense_ep_on_the_kronecker_covariance(
-    study, dense_infer, item_kernel, user_kernel
+    study, dense, item_kernel, user_kernel
 ):
     problem = problem_of(study)
     solution = solve(problem, UserHyper(item_kernel, user_kernel, SHARING, Probit()))
     K_user = SHARING * user_kernel(study.users) + (1 - SHARING) * np.eye(N_USERS)
     K = np.kron(K_user, item_kernel(study.items))
-    dense = dense_infer(K, study.votes, N_ITEMS, Probit(), problem.settings)
-    assert solution.log_evidence == pytest.approx(dense.log_evidence, abs=1e-8)
+    expected = dense.infer(K, study.votes, N_ITEMS, Probit(), problem.settings)
+    assert solution.log_evidence == pytest.approx(expected.log_evidence, abs=1e-8)
     posteriors = problem.posterior(solution)
     mean, var = posteriors.utilities(np.arange(N_USERS))
-    covariance = dense.state.covariance
-    np.testing.assert_allclose(mean, dense.state.utilities, atol=1e-8)
-    expected = np.einsum("uiui->ui", covariance)
-    np.testing.assert_allclose(var, expected, atol=1e-8)
+    utilities, covariance = expected.state.utilities, expected.state.covariance
+    np.testing.assert_allclose(mean, utilities, atol=1e-8)
+    np.testing.assert_allclose(var, np.einsum("uiui->ui", covariance), atol=1e-8)
     for user in (2, 3, 5):  # silent, talkative, of one pair
         one = posteriors.for_user(user)
-        np.testing.assert_allclose(one.mean, dense.state.utilities[user], atol=1e-8)
+        np.testing.assert_allclose(one.mean, utilities[user], atol=1e-8)
         np.testing.assert_allclose(one.covariance(), covariance[user, :, user], atol=1e-8)
 
 
@@ -178,11 +177,6 @@ def test_em_needs_a_free_covariance(study):
     hyper = UserHyper(Linear(), Constant(1.0), SHARING, Probit())
     with pytest.raises(DataError, match="closed form"):
         expectation_maximize(problem, hyper)
-
-
-def test_votes_without_users_are_refused():
-    with pytest.raises(DataError, match="who made them"):
-        Rows.by_user(Comparisons.from_pairs([0], [1]))
 
 
 def test_too_many_items_are_refused(study, monkeypatch):

@@ -106,34 +106,16 @@ def test_settling_takes_newcomers_in_and_those_who_were_folded_in():
     assert_same(folded.reconverge(again, problem_of(again)), fit(again))
 
 
-def dense_moments(posteriors, vote_sites):
-    """Posterior of all users' utilities by plain matrices, from the sites."""
-    K_user = posteriors.sharing * posteriors.user_kernel(posteriors.users)
-    K_user += (1.0 - posteriors.sharing) * np.eye(len(posteriors))
-    K = np.kron(K_user, posteriors.kernel(posteriors.items))
-    precision, shift = np.linalg.inv(K), np.zeros(len(K))
-    for user, winner, loser, weight, push in zip(
-        vote_sites.user,
-        vote_sites.winner,
-        vote_sites.loser,
-        vote_sites.weight,
-        vote_sites.shift,
-        strict=True,
-    ):
-        d = np.zeros(len(K))
-        d[user * N_ITEMS + winner], d[user * N_ITEMS + loser] = 1.0, -1.0
-        precision += weight * np.outer(d, d)
-        shift += push * d
-    cov = np.linalg.inv(precision)
-    return cov @ shift, cov
-
-
 @pytest.mark.parametrize("with_features", [True, False])
-def test_absorbing_is_the_exact_update_of_everybody_by_one_more_site(with_features):
+def test_absorbing_is_the_exact_update_of_everybody_by_one_more_site(with_features, dense):
     before, told = answers(60, 1), answers(5, 2)
     learned = fit(before, with_features=with_features)
     absorbed = absorb(learned, before.extend(told), with_features).posterior
-    mean, cov = dense_moments(absorbed, absorbed.sites)
+    K_user = absorbed.sharing * absorbed.user_kernel(absorbed.users)
+    K_user += (1.0 - absorbed.sharing) * np.eye(N_USERS)
+    K, sites = np.kron(K_user, absorbed.kernel(absorbed.items)), absorbed.sites
+    A = dense.design(Rows.by_user(before.extend(told)), N_ITEMS, N_USERS)
+    mean, cov, _ = dense.condition(K, A, sites.weight, sites.shift)
     np.testing.assert_allclose(absorbed.utilities(np.arange(N_USERS)).mean.ravel(), mean, atol=1e-8)
     for user in range(N_USERS):
         part = slice(user * N_ITEMS, (user + 1) * N_ITEMS)

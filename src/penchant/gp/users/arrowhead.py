@@ -27,42 +27,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from penchant.errors import NumericalError
 from penchant.gp.rows import Covariates
-from penchant.gp.users.blocks import Arrangement, Block, Points
+from penchant.gp.users.blocks import Arrangement, Block
 from penchant.kernels import Inputs, Kernel
-from penchant.numerics.batched import (
-    add_identity,
-    apply_stack,
-    cholesky_stack,
-    join_blocks,
-    join_stacks,
-    log_det_stack,
-    mix_stack,
-    multiply_stack,
-    scale_stack,
-    solve_stack,
-    split_blocks,
-    sum_stack,
-    triangle_stack,
-)
+from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
-from penchant.numerics.linalg import (
-    PivotedCholesky,
-    add_to_diagonal,
-    bordered,
-    cholesky,
-    gram,
-    identity_like,
-    inner,
-    log_det_lower,
-    multiply,
-    rank_at,
-    relative_flops,
-    solve_lower,
-    to_numpy,
-    trailing_block,
-)
 from penchant.numerics.types import FloatArray, IntArray
 
 # The users' kernel through a few of its users (Nyström), linear in their number
@@ -105,8 +74,8 @@ class UserFactor(NamedTuple):
             for start in range(0, len(users), DIAGONAL_BLOCK):
                 some = np.arange(start, min(start + DIAGONAL_BLOCK, len(users)))
                 by_diagonal += kernel.pullback(users.take(some), np.diag(own[some]))
-        M = 0.5 * solve_lower(self.lower, slopes.T, transposed=True).T
-        through = solve_lower(self.lower, multiply(self.rows.T, M), transposed=True)
+        M = 0.5 * linalg.solve_lower(self.lower, slopes.T, transposed=True).T
+        through = linalg.solve_lower(self.lower, linalg.multiply(self.rows.T, M), transposed=True)
         pivots = users.take(self.pivots)
         through = kernel.pullback(pivots, 0.5 * (through + through.T))
         return by_diagonal + 2.0 * kernel.pullback(users, M, pivots) - through
@@ -126,8 +95,8 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
         if left[pivot] <= enough:
             break
         known = rows[:, :column]
-        cross = kernel(users, users.take(np.array([pivot])))[:, 0] - multiply(known, known[pivot])
-        rows[:, column] = cross / np.sqrt(left[pivot])
+        cross = kernel(users, users.take(np.array([pivot])))[:, 0]
+        rows[:, column] = (cross - linalg.multiply(known, known[pivot])) / np.sqrt(left[pivot])
         # the factor is exact at the pivots: above the diagonal is zero
         rows[pivots, column] = 0.0
         left -= rows[:, column] ** 2
@@ -181,20 +150,18 @@ class SharedPrior:
     ) -> "SharedPrior":
         """From the items of each part; None: all in one part. See `benchmarks/paths.py`."""
         n, r = factor.shape
-        if parts is None or len(parts) == 1 or (rank > 1 and r < n):
-            whole = SharedPart(np.arange(n), np.arange(r), factor, device.matrix(factor))
-            return cls(factor, rank, (whole,), device)
-        owner = np.empty(n, dtype=np.intp)
-        for number, items in enumerate(parts):
-            owner[items] = number
-        about = owner[np.abs(factor).argmax(axis=0)]
-        found = []
-        for number, items in enumerate(parts):
-            mine = np.flatnonzero(about == number)
-            own = factor[np.ix_(items, mine)]
-            if len(mine):
-                found.append(SharedPart(items, mine, own, device.matrix(own)))
-        return cls(factor, rank, tuple(found), device)
+        owner, split = np.zeros(n, dtype=np.intp), []
+        if parts is not None and (rank == 1 or r == n):
+            for number, items in enumerate(parts):
+                owner[items] = number
+            about = owner[np.abs(factor).argmax(axis=0)]
+            split = [(items, np.flatnonzero(about == i)) for i, items in enumerate(parts)]
+            split = [(items, columns) for items, columns in split if len(columns)]
+        if len(split) < 2:
+            split = [(np.arange(n), np.arange(r))]
+        blocks = [(*each, factor[np.ix_(*each)]) for each in split]
+        found = tuple(SharedPart(*each, device.matrix(each[2])) for each in blocks)
+        return cls(factor, rank, found, device)
 
     @property
     def is_contracted(self) -> bool:
@@ -212,20 +179,21 @@ class SharedPrior:
         size = self.factor.shape[1 if self.is_contracted else 0]
         return self.device.matrix(np.zeros((self.rank**2, size, size)))
 
-    def add(self, information: FloatArray, block: Points, outer: FloatArray, R: FloatArray) -> None:
+    def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
         """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
         if not self.is_contracted:
             information += block.weighted_sum(outer, R)
             return
         for some, G in self._rows(block):
-            inner = multiply_stack(G.mT, multiply_stack(R[some], G))
-            information += sum_stack(inner, outer[some]).reshape(information.shape)
+            contracted = batched.multiply_stack(G.mT, batched.multiply_stack(R[some], G))
+            total = batched.sum_stack(contracted, outer[some])
+            information += total.reshape(information.shape)
 
     @cached_property
     def _factor_there(self) -> FloatArray:
         return self.device.matrix(self.factor)
 
-    def _rows(self, block: Points) -> Iterator[tuple[slice, FloatArray]]:
+    def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
         """A block's users a few at a time, with G at their points, (k, p, r)."""
         k, p = block.shape
         size, r = self.device.stack_size, self.factor.shape[1]
@@ -234,40 +202,37 @@ class SharedPrior:
             some = slice(start, min(start + step, k))
             yield some, block.rows(self._factor_there, some)
 
-    def pick(self, block: Points, outer: FloatArray, covariance: FloatArray) -> FloatArray:
+    def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
         """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's points, covariance as `nothing`'s
         shape, where stacks live."""
         if not self.is_contracted:
             return block.weighted_pick(outer, covariance)
         picked = []
         for some, G in self._rows(block):
-            inner = mix_stack(covariance, outer[some])
-            picked.append(multiply_stack(multiply_stack(G, inner), G.mT))
-        return join_stacks(*picked)
+            inner = batched.mix_stack(covariance, outer[some])
+            picked.append(batched.multiply_stack(batched.multiply_stack(G, inner), G.mT))
+        return batched.join_stacks(*picked)
 
-    def half_contracted(self, block: Points, outer: FloatArray, R: FloatArray) -> FloatArray:
+    def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
         """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
         total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
         for some, G in self._rows(block):
-            rows = multiply_stack(R[some], G)
-            total += to_numpy(block.collect_rows(rows, outer[some], some))
+            rows = batched.multiply_stack(R[some], G)
+            total += linalg.to_numpy(block.collect_rows(rows, outer[some], some))
         return total
 
     def given(self, information: FloatArray, border: "Border | None" = None) -> "SharedState":
         """The posterior of W, and of effects beside it."""
-        if border is not None:
-            (whole,) = self.parts
-            pulls = [multiply(cross, whole.factor).ravel() for cross in border.cross]
-            S = self._precision(information, whole)
-            joint = cholesky(bordered(S, np.stack(pulls, axis=1), border.corner))
-            return SharedState(self, information, (joint.lower,), joint.jitter, border)
-        factors = [cholesky(self._precision(information, part)) for part in self.parts]
-        return SharedState(
-            self,
-            information,
-            tuple(factor.lower for factor in factors),
-            max((factor.jitter for factor in factors), default=0.0),
-        )
+        border = NO_EFFECTS if border is None else border
+        factors = []
+        for part in self.parts:
+            S = self._precision(information, part)
+            if len(border.corner):
+                coupling = [linalg.multiply(cross, part.factor).ravel() for cross in border.cross]
+                S = linalg.bordered(S, np.stack(coupling, axis=1), border.corner)
+            factors.append(linalg.cholesky(S))
+        lowers, jitters = zip(*factors, strict=True)
+        return SharedState(self, information, lowers, max(jitters), border)
 
     def inside(self, information: FloatArray, part: SharedPart) -> FloatArray:
         """(r_u, r_u, n, n) information about the items of one part."""
@@ -279,9 +244,10 @@ class SharedPrior:
         """The block of S that is about one part, (r_u r, r_u r)."""
         projected = self.inside(information, part)
         if not self.is_contracted:
-            projected = multiply_stack(multiply_stack(part.there.T, projected), part.there)
-        S = join_blocks(projected)
-        add_to_diagonal(S, 1.0)
+            projected = batched.multiply_stack(part.there.T, projected)
+            projected = batched.multiply_stack(projected, part.there)
+        S = batched.join_blocks(projected)
+        linalg.add_to_diagonal(S, 1.0)
         return S
 
 
@@ -293,68 +259,62 @@ class Border(NamedTuple):
     corner: FloatArray
 
 
+NO_EFFECTS = Border(np.zeros((0, 1, 0)), np.zeros((0, 0)))
+
+
 @dataclass(frozen=True)
 class SharedState:
     """The posterior of W: the information about it, and the Cholesky factor of S of each part.
 
-    border: of effects, whose weights b then stand before those of W in the one factor.
+    border: of q effects, whose weights b then stand before those of W in the one factor.
     """
 
     prior: SharedPrior
     information: FloatArray
     lowers: tuple[FloatArray, ...]
     jitter: float
-    border: Border | None = None
+    border: Border
 
     @property
     def n_effects(self) -> int:
         """q."""
-        return 0 if self.border is None else len(self.border.corner)
+        return len(self.border.corner)
 
     @property
     def log_det(self) -> float:
         """log |S|."""
-        return sum(map(log_det_lower, self.lowers))
+        return sum(map(linalg.log_det_lower, self.lowers))
 
     @property
     def lower(self) -> FloatArray:
         """Cholesky factor of the whole S, (r_u r, r_u r)."""
         if len(self.lowers) == 1:
-            return to_numpy(trailing_block(self.lowers[0], self.n_effects))
+            return linalg.to_numpy(linalg.trailing_block(self.lowers[0], self.n_effects))
         rank, r = self.prior.rank, self.prior.factor.shape[1]
         whole = np.eye(rank * r)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
             place = (np.arange(rank)[:, None] * r + part.columns).ravel()
-            whole[np.ix_(place, place)] = to_numpy(lower)
+            whole[np.ix_(place, place)] = linalg.to_numpy(lower)
         return whole
 
-    def solve(self, collected: FloatArray) -> FloatArray:
-        """(r_u, r): S⁻¹ applied to Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
+    def solve(self, collected: FloatArray, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Effects b (q,) and W (r_u, r): S⁻¹ applied to what pulls at the effects, (q,), and to
+        Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
+        q, effects = len(pull), pull
         shared = np.zeros((self.prior.rank, self.prior.factor.shape[1]))
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
-            pull = multiply(np.ascontiguousarray(collected[:, part.items]), part.factor)
-            w = solve_lower(lower, solve_lower(lower, pull.ravel()), transposed=True)
-            shared[:, part.columns] = w.reshape(pull.shape)
-        return shared
-
-    def solve_jointly(
-        self, collected: FloatArray, pull: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Effects b (q,) and W, by the same, and by what pulls at the effects, (q,)."""
-        if self.border is None:
-            return pull, self.solve(collected)
-        (whole,), (lower,) = self.prior.parts, self.lowers
-        shared = multiply(collected, whole.factor)
-        right = np.append(pull, shared.ravel())
-        w = solve_lower(lower, solve_lower(lower, right), transposed=True)
-        return w[: len(pull)], w[len(pull) :].reshape(shared.shape)
+            own = linalg.multiply(np.ascontiguousarray(collected[:, part.items]), part.factor)
+            right = np.append(pull, own.ravel())
+            w = linalg.solve_lower(lower, linalg.solve_lower(lower, right), transposed=True)
+            effects, shared[:, part.columns] = w[:q], w[q:].reshape(own.shape)
+        return effects, shared
 
     @cached_property
     def effect_cov(self) -> tuple[FloatArray, FloatArray]:
         """Covariances of effects, (q, q), and of effects with W, (q, r_u, r)."""
         q, (lower,) = self.n_effects, self.lowers
-        units = np.eye(len(lower), q)
-        cov = to_numpy(solve_lower(lower, solve_lower(lower, units), transposed=True))
+        half = linalg.solve_lower(lower, np.eye(len(lower), q))
+        cov = linalg.to_numpy(linalg.solve_lower(lower, half, transposed=True))
         return cov[:q], np.ascontiguousarray(cov[q:].T).reshape(q, self.prior.rank, -1)
 
     @cached_property
@@ -362,19 +322,15 @@ class SharedState:
         """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
         total, rank = self.prior.nothing(), self.prior.rank
         for part, joint in zip(self.prior.parts, self.lowers, strict=True):
-            lower = trailing_block(joint, self.n_effects)
-            wide = solve_lower(lower, identity_like(lower, len(lower)))
+            lower = linalg.trailing_block(joint, self.n_effects)
+            wide = linalg.solve_lower(lower, linalg.identity_like(lower, len(lower)))
             if not self.prior.is_contracted:
-                wide = multiply(wide.reshape(-1, len(part.columns)), part.there.T)
-            flat = split_blocks(gram(wide.reshape(len(lower), -1)), rank)
+                wide = linalg.multiply(wide.reshape(-1, len(part.columns)), part.there.T)
+            flat = batched.split_blocks(linalg.gram(wide.reshape(len(lower), -1)), rank)
             if len(self.lowers) == 1:
                 return flat
             total[:, part.items[:, None], part.items] = flat
         return total
-
-    def at(self, block: Points, outer: FloatArray) -> FloatArray:
-        """(k, p, p) covariance of the shared utilities of a block's users at their points."""
-        return self.prior.pick(block, outer, self.covariance)
 
 
 # One block of users
@@ -394,24 +350,19 @@ class Eliminated(NamedTuple):
     @property
     def C(self) -> FloatArray:
         """(k, p, p) covariance of the deviations when W is known."""
-        return multiply_stack(self.half.mT, self.half)
-
-    @property
-    def J(self) -> FloatArray:
-        """(k, p, p): I − C L."""
-        return self.left_by(self.C)
+        return batched.multiply_stack(self.half.mT, self.half)
 
     def left_by(self, C: FloatArray) -> FloatArray:
-        """J, where C is there already."""
+        """(k, p, p): J = I − C L."""
         J = _times(-C, self.L)
-        add_identity(J)
+        batched.add_identity(J)
         return J
 
     @property
     def R(self) -> FloatArray:
         """(k, p, p): L − L C L; as L J it would carry the rounding of C where L is zero."""
         pulled = _times(self.half, self.L)
-        lost = multiply_stack(pulled.mT, pulled)
+        lost = batched.multiply_stack(pulled.mT, pulled)
         if self.L.ndim == 3:
             R: FloatArray = self.L - lost
             return 0.5 * (R + R.mT)
@@ -421,7 +372,7 @@ class Eliminated(NamedTuple):
 
     def deviation(self, shift: FloatArray) -> FloatArray:
         """(k, p): C x."""
-        return apply_stack(self.half.mT, apply_stack(self.half, shift))
+        return batched.apply_stack(self.half.mT, batched.apply_stack(self.half, shift))
 
     def kept(self, shared: FloatArray) -> FloatArray:
         """(k, p): J x, what the sites leave of a shared utility."""
@@ -433,37 +384,21 @@ class Eliminated(NamedTuple):
 
     def pulled(self, x: FloatArray) -> FloatArray:
         """(k, p): L x."""
-        return self.L * x if self.L.ndim == 2 else apply_stack(self.L, x)
+        return self.L * x if self.L.ndim == 2 else batched.apply_stack(self.L, x)
 
 
 def _times(A: FloatArray, L: FloatArray) -> FloatArray:
     """A L of each, where L may be diagonal."""
-    return A * L[:, None, :] if L.ndim == 2 else multiply_stack(A, L)
+    return A * L[:, None, :] if L.ndim == 2 else batched.multiply_stack(A, L)
 
 
 def eliminate(L: FloatArray, F: FloatArray) -> Eliminated:
     """Integrate the deviations out: L is (k, p, p) or (k, p), F is (k, p, q) or (1, p, q)."""
     F_T = F.mT
-    B = multiply_stack(_times(F_T, L), F)
-    add_identity(B)
-    lower = cholesky_stack(B, "a user's posterior precision")
-    return Eliminated(L, solve_stack(lower, F_T), log_det_stack(lower))
-
-
-def local_factor(factor: FloatArray, K: FloatArray, block: Points) -> FloatArray:
-    """(k, p, min(p, r)) with F Fᵀ = K at each user's own points, or (1, …) if those are the same.
-
-    factor: (n, r), K = factor factorᵀ. Few points have a triangle of their own; where K is singular
-    there, it comes from the factor's rows.
-    """
-    k, p = block.shape
-    some = slice(1) if isinstance(block, Block) and block.same_items else slice(k)
-    if p < factor.shape[1]:
-        try:
-            return cholesky_stack(block.within(K, some), "a prior")
-        except NumericalError:
-            pass
-    return triangle_stack(block.rows(factor, some))
+    B = batched.multiply_stack(_times(F_T, L), F)
+    batched.add_identity(B)
+    lower = batched.cholesky_stack(B, "a user's posterior precision")
+    return Eliminated(L, batched.solve_stack(lower, F_T), batched.log_det_stack(lower))
 
 
 def outer_products(phi: FloatArray) -> FloatArray:
@@ -480,7 +415,7 @@ class ArrowPrior:
     the arrays of users and S live (those of items alone are NumPy's); shown: points of effects.
     """
 
-    items: PivotedCholesky
+    items: linalg.PivotedCholesky
     users: UserFactor
     sharing: float
     arranged: Arrangement
@@ -498,24 +433,19 @@ class ArrowPrior:
         """The largest variance of a user that the users' factor leaves out."""
         return self.users.residual
 
-    @property
-    def user_factor(self) -> FloatArray:
-        """(U, r_u) rows φ_u."""
-        return self.users.rows
-
     @cached_property
     def item_factor(self) -> FloatArray:
         """(n, r) Φ."""
         return self.items.in_given_order()
 
     @property
-    def blocks(self) -> tuple[Points, ...]:
+    def blocks(self) -> tuple[Block, ...]:
         """The users in blocks."""
         return self.arranged.blocks
 
     def coarse(self, tolerance: float) -> "ArrowPrior":
         """The same prior with only the item pivots that a coarser tolerance needs."""
-        rows = self.items.rows[:, : rank_at(self.items.rows, tolerance)]
+        rows = self.items.rows[:, : linalg.rank_at(self.items.rows, tolerance)]
         return replace(self, items=self.items._replace(rows=np.ascontiguousarray(rows)))
 
     def without_users(self) -> "ArrowPrior":
@@ -526,21 +456,19 @@ class ArrowPrior:
     @cached_property
     def item_covariance(self) -> FloatArray:
         """Φ Φᵀ, (n, n)."""
-        return gram(self.item_factor.T)
+        return linalg.gram(self.item_factor.T)
 
     @cached_property
     def shared(self) -> SharedPrior:
         """The prior of W, seen through √ρ Φ."""
         factor = np.sqrt(self.sharing) * self.item_factor
-        parts = (
-            self.arranged.parts if self.shown is None else None
-        )  # effects tie all items together
-        return SharedPrior.of(factor, self.user_factor.shape[1], parts, self.device)
+        parts = self.arranged.parts if self.shown is None else None  # effects tie all together
+        return SharedPrior.of(factor, self.users.rows.shape[1], parts, self.device)
 
     @property
     def effect_rows(self) -> FloatArray:
         """(q, m) weights of effects in the rows, in units of their prior."""
-        return np.zeros((0, 0)) if self.shown is None else self.shown.scaled
+        return np.zeros((0, 1)) if self.shown is None else self.shown.scaled
 
     @cached_property
     def is_kept(self) -> bool:
@@ -548,7 +476,7 @@ class ArrowPrior:
         size = sum(k * p * p for k, p in (block.shape for block in self.blocks))
         return bool(size <= self.device.kept_size)
 
-    def personal(self, block: Points) -> FloatArray:
+    def personal(self, block: Block) -> FloatArray:
         """(k,) variance of each user's own deviation, in units of K_x; (1,) if all are equal."""
         missed = self.users.missed
         if missed is None:
@@ -557,7 +485,7 @@ class ArrowPrior:
 
     @cached_property
     def _users_there(self) -> FloatArray:
-        return self.device.matrix(self.user_factor)
+        return self.device.matrix(self.users.rows)
 
     @cached_property
     def _items_there(self) -> FloatArray:
@@ -568,13 +496,24 @@ class ArrowPrior:
         """Φ Φᵀ where stacks live."""
         return self.device.matrix(self.item_covariance)
 
-    def phi(self, block: Points) -> FloatArray:
+    def phi(self, block: Block) -> FloatArray:
         """(k, r_u) rows of a block's users."""
         return self._users_there[block.users]
 
-    def _local(self, block: Points) -> FloatArray:
-        F = local_factor(self._items_there, self.covariance_there, block)
-        return scale_stack(F, np.sqrt(self.personal(block)))
+    def _local(self, block: Block) -> FloatArray:
+        """(k, p, min(p, r)) with F Fᵀ the prior covariance of the users' deviations at their own
+        points, or (1, …) if those are the same.
+
+        Few points have a triangle of their own; where K is singular there, it comes from Φ's rows.
+        """
+        k, p = block.shape
+        some = slice(1) if block.same_items else slice(k)
+        F = None
+        if p < self.rank:
+            F = batched.try_cholesky_stack(block.within(self.covariance_there, some))
+        if F is None:
+            F = batched.triangle_stack(block.rows(self._items_there, some))
+        return batched.scale_stack(F, np.sqrt(self.personal(block)))
 
     @cached_property
     def _kept_factors(self) -> tuple[FloatArray, ...]:
@@ -588,54 +527,29 @@ class ArrowPrior:
     def flops(self) -> float:
         """Of a sweep's dense algebra: some ten products of p × p matrices a user, and S."""
         own = float(sum(10 * k * p**3 for k, p in (block.shape for block in self.blocks)))
-        return relative_flops(self._items_there, own + self.shared.flops)
+        return linalg.relative_flops(self._items_there, own + self.shared.flops)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""
-        information, log_det = self.shared.nothing(), 0.0
+        information, log_det, z = self.shared.nothing(), 0.0, self.effect_rows
         eliminated: list[Eliminated] = []
-        there, border, pulls = self.device.matrix(weight), self._no_border(weight), []
-        drawn = [self.device.matrix(weight * z) for z in self.effect_rows]
+        there = self.device.matrix(weight)
+        drawn = [self.device.matrix(weight * row) for row in z]
+        cross = np.zeros((len(z), self.users.rows.shape[1], len(self.item_factor)))
+        corner = np.eye(len(z)) + linalg.multiply(weight * z, z.T)
         for number, block in enumerate(self.blocks):
             part = eliminate(block.laplacian(there), self.local_factor_of(number))
-            gather(self, block, part, information)
+            phi = self.phi(block)
+            self.shared.add(information, block, outer_products(phi), part.R)
             log_det += part.log_det
             if self.is_kept:
                 eliminated.append(part)
-            pulls.append(tuple(Pull.of(part, block.adjoint(row)) for row in drawn))
-            if border is not None:
-                for k, pull in enumerate(pulls[-1]):
-                    border.cross[k] += block.collect(self.phi(block), pull.forced)
-                    border.corner[k] -= [inner(pull.deviation, other.x) for other in pulls[-1]]
-        shared = self.shared.given(information, border)
-        return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared, tuple(pulls))
-
-    def _no_border(self, weight: FloatArray) -> Border | None:
-        """Of effects, before any user's deviation is integrated out."""
-        if self.shown is None:
-            return None
-        z = self.effect_rows
-        size = len(z), self.user_factor.shape[1], len(self.item_factor)
-        return Border(np.zeros(size), np.eye(len(z)) + multiply(weight * z, z.T))
-
-
-def gather(prior: ArrowPrior, block: Points, part: Eliminated, information: FloatArray) -> None:
-    """Add the information of a block's users about W, Σ_u φ_u φ_uᵀ ⊗ R_u."""
-    prior.shared.add(information, block, outer_products(prior.phi(block)), part.R)
-
-
-class Pull(NamedTuple):
-    """How an effect pulls at the points of a block's users, (k, p) each: X = Aᵀ D z, C X, Jᵀ X."""
-
-    x: FloatArray
-    deviation: FloatArray
-    forced: FloatArray
-
-    @classmethod
-    def of(cls, part: Eliminated, x: FloatArray) -> "Pull":
-        """From X."""
-        deviation = part.deviation(x)
-        return cls(x, deviation, x - part.pulled(deviation))
+            pulls = [block.adjoint(row) for row in drawn]
+            for k, x in enumerate(pulls):
+                cross[k] += block.collect(phi, part.forced(x))
+                corner[k] -= [linalg.inner(part.deviation(x), other) for other in pulls]
+        shared = self.shared.given(information, Border(cross, corner))
+        return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared)
 
 
 class Response(NamedTuple):
@@ -652,7 +566,7 @@ class ArrowState:
     """Posterior given sites, weight and shift being (m,).
 
     eliminated: each block's users, where they are kept; own_log_det: of their deviations; shared:
-    the posterior of W; pulls: of each block's users and each effect.
+    the posterior of W.
     """
 
     prior: ArrowPrior
@@ -661,7 +575,6 @@ class ArrowState:
     eliminated: tuple[Eliminated, ...]
     own_log_det: float
     shared: SharedState
-    pulls: tuple[tuple[Pull, ...], ...] = ()
 
     @property
     def mean(self) -> FloatArray:
@@ -677,11 +590,6 @@ class ArrowState:
     def log_det(self) -> float:
         """log |I + K L|: the deviations' part and the shared part."""
         return self.own_log_det + self.shared.log_det
-
-    @property
-    def lower(self) -> FloatArray:
-        """Cholesky factor of the precision S of W."""
-        return self.shared.lower
 
     @property
     def jitter(self) -> float:
@@ -703,7 +611,7 @@ class ArrowState:
         """Of the sites' own shift: the posterior means of effects and of W."""
         return self.response_to(self.shift)
 
-    def each(self) -> Iterator[tuple[int, Points, Eliminated]]:
+    def each(self) -> Iterator[tuple[int, Block, Eliminated]]:
         """Every block with its users eliminated, computed again where it was not stored."""
         if self.eliminated:
             kept = zip(self.prior.blocks, self.eliminated, strict=True)
@@ -714,13 +622,23 @@ class ArrowState:
             factor = self.prior.local_factor_of(number)
             yield number, block, eliminate(block.laplacian(there), factor)
 
-    def shared_at(self, block: Points) -> FloatArray:
+    def shared_at(self, block: Block) -> FloatArray:
         """(k, p, p) covariance of the shared utilities of a block's users at their points."""
-        return self.shared.at(block, outer_products(self.prior.phi(block)))
+        outer = outer_products(self.prior.phi(block))
+        return self.prior.shared.pick(block, outer, self.shared.covariance)
+
+    @cached_property
+    def _drawn(self) -> list[FloatArray]:
+        """D z of each effect, (m,), where stacks live."""
+        return [self.prior.device.matrix(self.weight * z) for z in self.prior.effect_rows]
+
+    def pulls(self, block: Block) -> list[FloatArray]:
+        """X = Aᵀ D z of a block's users, (k, p), for each effect."""
+        return [block.adjoint(row) for row in self._drawn]
 
     def collect(self, vectors: tuple[FloatArray, ...]) -> FloatArray:
         """(r_u, n): Σ_u φ_u x_uᵀ over all users' vectors, given per block as (k, p)."""
-        total = np.zeros((self.prior.user_factor.shape[1], len(self.prior.item_factor)))
+        total = np.zeros((self.prior.users.rows.shape[1], len(self.prior.item_factor)))
         for block, x in zip(self.prior.blocks, vectors, strict=True):
             total += block.collect(self.prior.phi(block), x)
         return total
@@ -728,16 +646,15 @@ class ArrowState:
     def response_to(self, y: FloatArray) -> Response:
         """Apply the posterior covariance to a shift of the rows, (m,)."""
         own, forced = self.adjoint(y), []
-        pull = multiply(self.prior.effect_rows, y)
-        for number, _, part in self.each():
+        pull = linalg.multiply(self.prior.effect_rows, y)
+        for number, block, part in self.each():
             forced.append(part.forced(own[number]))
-            if len(pull):
-                pull -= [inner(each.deviation, own[number]) for each in self.pulls[number]]
-        effects, shared = self.shared.solve_jointly(self.collect(tuple(forced)), pull)
-        if len(effects):
+            pull -= [linalg.inner(part.deviation(x), own[number]) for x in self.pulls(block)]
+        effects, shared = self.shared.solve(self.collect(tuple(forced)), pull)
+        for b, row in zip(effects, self._drawn, strict=True):
             own = tuple(
-                shift - sum(float(b) * pull.x for b, pull in zip(effects, pulls, strict=True))
-                for shift, pulls in zip(own, self.pulls, strict=True)
+                left - float(b) * block.adjoint(row)
+                for left, block in zip(own, self.prior.blocks, strict=True)
             )
         return Response(effects, shared, own)
 
@@ -750,60 +667,58 @@ class ArrowState:
             residual.append(left)
         return tuple(residual)
 
+    def _utilities(self, response: Response) -> Iterator[tuple[Block, Eliminated, FloatArray]]:
+        """Every block with its users eliminated, and their utilities (k, p), effects apart."""
+        utilities = self.shared_utilities(response.shared)
+        for number, block, part in self.each():
+            utility = part.kept(block.pick(self.prior.phi(block), utilities))
+            yield block, part, utility + part.deviation(response.own[number])
+
     def covariance_times(self, y: FloatArray) -> FloatArray:
         """A Σ Aᵀ y, (m,)."""
         response = self.response_to(y)
-        utilities = self.shared_utilities(response.shared)
         answer = self.prior.device.full((1, len(y)), 0.0)
-        for number, block, part in self.each():
-            utility = part.kept(block.pick(self.prior.phi(block), utilities))
-            moved = block.forward(utility + part.deviation(response.own[number]))
-            block.put(answer, (moved,))
-        differences: FloatArray = to_numpy(answer)[0]
-        return differences + self._of_effects(response.effects)
+        for block, _, utility in self._utilities(response):
+            block.put(answer, (block.forward(utility),))
+        return linalg.to_numpy(answer)[0] + self._of_effects(response.effects)
 
-    def _of_effects(self, effects: FloatArray) -> FloatArray | float:
+    def _of_effects(self, effects: FloatArray) -> FloatArray:
         """(m,) zᵀ b."""
-        return multiply(self.prior.effect_rows.T, effects) if len(effects) else 0.0
+        return linalg.multiply(self.prior.effect_rows.T, effects)
 
     def shared_utilities(self, shared: FloatArray) -> FloatArray:
         """(r_u, n): √ρ Φ Wᵀ of each user feature, for W = shared (r_u, r)."""
-        return self.prior.device.matrix(multiply(shared, self.prior.shared.factor.T))
+        return self.prior.device.matrix(linalg.multiply(shared, self.prior.shared.factor.T))
 
     @cached_property
     def _edges(self) -> tuple[FloatArray, FloatArray]:
-        mean, var = self.edges_given(self.response.shared, self.response.own)
-        if not self.shared.n_effects:
-            return mean, var
+        mean, var = self.edges_given(self.response)
         return mean + self._of_effects(self.response.effects), self._with_effects(var)
 
     def _with_effects(self, var: FloatArray) -> FloatArray:
         """(m,) var + 2 tᵀ Σ_bs Jᵀ Aᵀ + tᵀ Σ_bb t, t = z − A C X: the effects' uncertainty, too."""
         prior, q, m = self.prior, self.shared.n_effects, len(var)
+        if not q:
+            return var
         cov, with_shared = self.shared.effect_cov
         wide = [self.shared_utilities(each) for each in with_shared]
         found = prior.device.full((2 * q, m), 0.0)
-        for number, block, part in self.each():
+        for _, block, part in self.each():
             phi = prior.phi(block)
-            own = [block.forward(pull.deviation) for pull in self.pulls[number]]
+            own = [block.forward(part.deviation(x)) for x in self.pulls(block)]
             cross = [block.forward(part.kept(block.pick(phi, each))) for each in wide]
             block.put(found, (*own, *cross))
-        given, answer = np.split(to_numpy(found), 2)
+        given, answer = np.split(linalg.to_numpy(found), 2)
         t = prior.effect_rows - given
-        return var + np.einsum("qm,qm->m", t, 2.0 * answer + multiply(cov, t))
+        return var + np.einsum("qm,qm->m", t, 2.0 * answer + linalg.multiply(cov, t))
 
-    def edges_given(
-        self, shared: FloatArray, own: tuple[FloatArray, ...]
-    ) -> tuple[FloatArray, FloatArray]:
-        """(m,) means and variances of the differences of utilities, where W has the posterior mean
-        `shared`, and users the shifts `own` of each block, (k, p)."""
+    def edges_given(self, response: Response) -> tuple[FloatArray, FloatArray]:
+        """(m,) means and variances of the differences of utilities, effects apart, where W and
+        users' own shifts are those of a response."""
         moments = self.prior.device.full((2, len(self.weight)), 0.0)
-        utilities = self.shared_utilities(shared)
-        for number, block, part in self.each():
-            utility = part.kept(block.pick(self.prior.phi(block), utilities))
-            utility += part.deviation(own[number])
+        for block, part, utility in self._utilities(response):
             C = part.C
             found = block.moments(utility, C, part.left_by(C), self.shared_at(block))
             block.put(moments, found)
-        mean, var = to_numpy(moments)
+        mean, var = linalg.to_numpy(moments)
         return mean, var

@@ -4,31 +4,15 @@ A user's comparisons touch only p of the n items, and all that inference does to
 on those p. Users with the same p form blocks, so that NumPy's stacked routines replace a loop.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from penchant.data import components
 from penchant.errors import NumericalError
-from penchant.numerics.batched import (
-    StackPlaces,
-    adjoint_stack,
-    collect_cells,
-    collect_items,
-    collect_rows,
-    edge_moments,
-    forward_stack,
-    laplacian_stack,
-    meet_items,
-    multiply_stack,
-    pick_cells,
-    pick_items,
-    put_edges,
-    row_products_stack,
-)
+from penchant.numerics.batched import StackPlaces, multiply_stack, row_products_stack
 from penchant.numerics.dispatch import CPU, STACK_SIZE, Device
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
@@ -63,9 +47,10 @@ class Block(StackPlaces):
         return k, p
 
     @property
-    def columns(self) -> tuple[IntArray, ...]:
-        """All that it takes memory for."""
-        return self.users, self.items, self.edges, self.row, self.winner, self.loser
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        columns = self.users, self.items, self.edges, self.row, self.winner, self.loser
+        return sum(column.nbytes for column in columns)
 
     def part(self, rows: IntArray) -> "Block":
         """Some of the users."""
@@ -82,26 +67,19 @@ class Block(StackPlaces):
             self.users[rows],
         )
 
-    def laplacian(self, weight: FloatArray) -> FloatArray:
-        """(k, p, p) Laplacian of each user's comparisons, `weight` being (m,) over all."""
-        return laplacian_stack(weight, self)
-
-    def adjoint(self, y: FloatArray) -> FloatArray:
-        """(k, p) sums of ±y over each user's comparisons, + for winners; y is (m,) over all."""
-        return adjoint_stack(y, self)
-
-    def forward(self, utility: FloatArray) -> FloatArray:
-        """(e,) differences of (k, p) utilities, in the order of `edges`."""
-        return forward_stack(utility, self)
-
     def differences(
         self, utility: FloatArray, covariance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """(e,) means and variances of the block's comparisons, from (k, p) and (k, p, p)."""
-        # items that the prior holds identical differ by nothing but rounding
-        mean, var, largest = edge_moments(covariance, utility, self, SMALLEST_VARIANCE)
+        own = covariance.diagonal(0, 1, 2).reshape(-1)
+        winner, loser, pair = (
+            self.index(name, own) for name in ("winner_at", "loser_at", "pair_at")
+        )
+        var = own[winner] + own[loser] - 2.0 * covariance.reshape(-1)[pair]
+        largest = max(0.0, float(own.max())) if len(own) else 0.0
         check_width(largest)
-        return mean, var
+        # items that the prior holds identical differ by nothing but rounding
+        return self.forward(utility), var.clip(SMALLEST_VARIANCE * min(largest, 1.0))
 
     def moments(
         self, utility: FloatArray, C: FloatArray, J: FloatArray, shared: FloatArray
@@ -120,34 +98,6 @@ class Block(StackPlaces):
         """(k, p, r) of a factor (n, r) what stands at the points of some users."""
         return factor[self.items[some]]
 
-    def collect_rows(self, stack: FloatArray, weights: FloatArray, some: slice) -> FloatArray:
-        """(q, r, n): Σ_u weights[u] · stack[u]ᵀ of some users, (k, q) and (k, p, r)."""
-        return collect_rows(stack, weights, self.items[some], self.n_items)
-
-    def put(self, total: FloatArray, values: Sequence[FloatArray]) -> None:
-        """Write (e,) values where the comparisons stand in the rows of (c, m)."""
-        put_edges(total, values, self)
-
-    def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
-        """(q, n): Σ_u weights[u] x_uᵀ over all items, with (k, q) weights and (k, p) vectors."""
-        return collect_items(x, weights, self)
-
-    def pick(self, weights: FloatArray, vectors: FloatArray) -> FloatArray:
-        """(k, p): Σ_q weights[u, q] · vectors[q] at each user's own items, vectors (q, n)."""
-        return pick_items(vectors, weights, self)
-
-    def meet(self, x: FloatArray, vectors: FloatArray) -> FloatArray:
-        """(k, q): of (k, p) vectors the products with each of (q, n)."""
-        return meet_items(x, vectors, self)
-
-    def weighted_sum(self, weights: FloatArray, stack: FloatArray) -> FloatArray:
-        """(q, n, n): Σ_u weights[u] · stack[u], with (k, q) weights and (k, p, p) matrices."""
-        return collect_cells(stack, weights, self)
-
-    def weighted_pick(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
-        """(k, p, p): Σ_q weights[u, q] · matrices[q], at each user's own items."""
-        return pick_cells(matrices, weights, self)
-
 
 def check_width(largest: float) -> None:
     if largest > WIDEST_PRIOR:
@@ -164,22 +114,15 @@ def check_width(largest: float) -> None:
 # utility is a difference.
 
 
-class PairEnds(StackPlaces):
-    """Of comparisons: a row of `items` has their winners, then their losers."""
-
-    repeats = True
-
-
 @dataclass(frozen=True, eq=False)
-class PairBlock:
+class PairBlock(Block):
     """k users, or parts of users, who made p comparisons each: these are its points.
 
-    The same methods as a `Block`, on the host alone. users: as there; ends: the comparisons, user
-    by user, and their items.
+    A row of `items` has the winners of a user's comparisons, then the losers, (k, 2p). Methods are
+    those of `Block`, on the host alone.
     """
 
-    users: IntArray
-    ends: PairEnds
+    repeats: ClassVar[bool] = True
 
     @classmethod
     def of(
@@ -187,34 +130,17 @@ class PairBlock:
     ) -> "PairBlock":
         """edges: (k, p); winner, loser: (m,) items, over all comparisons."""
         items, nothing = np.hstack([winner[edges], loser[edges]]), np.zeros(0, dtype=np.intp)
-        return cls(users, PairEnds(items, edges.ravel(), nothing, nothing, nothing, n_items))
+        return cls(items, edges.ravel(), nothing, nothing, nothing, n_items, users)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(k, p)."""
         return len(self.users), self.items.shape[1] // 2
-
-    @property
-    def items(self) -> IntArray:
-        """(k, 2p) winners, then losers."""
-        return self.ends.items
-
-    @property
-    def edges(self) -> IntArray:
-        """(k·p,) positions among all comparisons."""
-        return self.ends.edges
-
-    @property
-    def columns(self) -> tuple[IntArray, ...]:
-        """All that it takes memory for."""
-        return self.users, self.edges, self.items
 
     def laplacian(self, weight: FloatArray) -> FloatArray:
         """(k, p): of points that are comparisons it is diagonal."""
         return self.adjoint(weight)
 
     def adjoint(self, y: FloatArray) -> FloatArray:
-        """(k, p)."""
         mine: FloatArray = y[self.edges]
         return mine.reshape(self.shape)
 
@@ -233,7 +159,6 @@ class PairBlock:
         return utility.ravel(), np.maximum(var.ravel(), SMALLEST_VARIANCE * min(largest, 1.0))
 
     def within(self, K: FloatArray, some: slice) -> FloatArray:
-        """(k, p, p)."""
         flat = K.ravel()
         (_, cells), *others = self._corners(some)
         taken: FloatArray = flat.take(cells)
@@ -244,7 +169,7 @@ class PairBlock:
     def _corners(self, some: slice) -> list[tuple[int, IntArray]]:
         """Where (k, p, p) numbers about differences lie in a flattened n × n matrix: four times,
         with the signs of (winner − loser)(winner − loser)ᵀ."""
-        n, (winner, loser) = self.ends.n_items, np.split(self.items[some], 2, axis=1)
+        n, (winner, loser) = self.n_items, np.split(self.items[some], 2, axis=1)
         ends = ((1, winner), (-1, loser))
         return [
             (one * two, first[:, :, None] * n + second[:, None, :])
@@ -252,46 +177,34 @@ class PairBlock:
         ]
 
     def rows(self, factor: FloatArray, some: slice) -> FloatArray:
-        """(k, p, r)."""
-        return _of_differences(factor[self.items[some]], 1)
+        return _of_differences(super().rows(factor, some), 1)
 
     def collect_rows(self, stack: FloatArray, weights: FloatArray, some: slice) -> FloatArray:
-        """(q, r, n)."""
-        both = np.concatenate([stack, -stack], axis=1)
-        return collect_rows(both, weights, self.items[some], self.ends.n_items)
-
-    def put(self, total: FloatArray, values: Sequence[FloatArray]) -> None:
-        """Write (k·p,) values where the comparisons stand in the rows of (c, m)."""
-        put_edges(total, values, self.ends)
+        return super().collect_rows(np.concatenate([stack, -stack], axis=1), weights, some)
 
     def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
-        """(q, n)."""
-        return collect_items(np.hstack([x, -x]), weights, self.ends)
+        return super().collect(weights, np.hstack([x, -x]))
 
     def pick(self, weights: FloatArray, vectors: FloatArray) -> FloatArray:
-        """(k, p)."""
-        return _of_differences(pick_items(vectors, weights, self.ends), 1)
+        return _of_differences(super().pick(weights, vectors), 1)
 
     def meet(self, x: FloatArray, vectors: FloatArray) -> FloatArray:
-        """(k, q)."""
-        return meet_items(np.hstack([x, -x]), vectors, self.ends)
+        return super().meet(np.hstack([x, -x]), vectors)
 
     def weighted_sum(self, weights: FloatArray, stack: FloatArray) -> FloatArray:
-        """(q, n, n)."""
-        n = self.ends.n_items
+        n = self.n_items
         if weights.shape[1] == 1:
             total, every = np.zeros(n * n), (weights[:, :, None] * stack).ravel()
             for sign, cells in self._corners(slice(None)):
                 total += sign * np.bincount(cells.ravel(), every, n * n)
             return total.reshape(1, n, n)
         wide = np.concatenate([stack, -stack], axis=2)
-        return collect_cells(np.concatenate([wide, -wide], axis=1), weights, self.ends)
+        return super().weighted_sum(weights, np.concatenate([wide, -wide], axis=1))
 
     def weighted_pick(self, weights: FloatArray, matrices: FloatArray) -> FloatArray:
-        """(k, p, p)."""
         if len(matrices) == 1:
             return weights[:, :, None] * self.within(matrices[0], slice(None))
-        picked = pick_cells(matrices, weights, self.ends)
+        picked = super().weighted_pick(weights, matrices)
         return _of_differences(_of_differences(picked, 1), 2)
 
 
@@ -299,10 +212,6 @@ def _of_differences(values: FloatArray, axis: int) -> FloatArray:
     """What is about winners less what is about losers, the halves of one axis."""
     winners, losers = np.split(values, 2, axis)
     return winners - losers
-
-
-Points = Block | PairBlock
-"""Users who are worked on at once, among their items or among their comparisons."""
 
 
 # Who is worked on with whom: all users in blocks, among their items or among their comparisons.
@@ -322,7 +231,7 @@ items is four times as large."""
 class Arrangement(NamedTuple):
     """Blocks, and the items of each part into which all comparisons and the prior fall."""
 
-    blocks: tuple[Points, ...]
+    blocks: tuple[Block, ...]
     parts: tuple[IntArray, ...] | None
 
     @classmethod
@@ -351,7 +260,7 @@ class Arrangement(NamedTuple):
 
 def _arranged(
     user: IntArray, winner: IntArray, loser: IntArray, n_items: int, device: Device
-) -> tuple[Points, ...]:
+) -> tuple[Block, ...]:
     """Everybody among their items, or among their comparisons where no one follows from others."""
     size = device.stack_size
     if device is not CPU or len(user) < MANY:
@@ -359,7 +268,7 @@ def _arranged(
     free = _without_circles(user, winner, loser, n_items)[user]
     items, pairs = np.flatnonzero(~free), np.flatnonzero(free)
     among_items = arrange(user[items], winner[items], loser[items], n_items, size)
-    blocks: list[Points] = [replace(block, edges=items[block.edges]) for block in among_items]
+    blocks: list[Block] = [replace(block, edges=items[block.edges]) for block in among_items]
     order = pairs[np.argsort(user[pairs], kind="stable")]
     users, first, sizes = np.unique(user[order], return_index=True, return_counts=True)
     for group in _groups(sizes, size // PAIRS_SHARE):

@@ -19,16 +19,18 @@ from penchant.gp.users.arrowhead import eliminate, outer_products
 from penchant.gp.users.blocks import Block, arrange
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
+from penchant.numerics import linalg
 from penchant.numerics.batched import (
     apply_stack,
     multiply_stack,
     row_products_stack,
     scale_stack,
+    split_blocks,
     square_root_stack,
     take_columns_stack,
 )
 from penchant.numerics.dispatch import CPU, Device
-from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower, to_numpy
+from penchant.numerics.linalg import gram, multiply, solve_lower, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 
@@ -37,7 +39,8 @@ class UserSites:
     """Converged sites with their rows: all of the data that predictions need.
 
     user, winner, loser: (m,) as in `Rows`; weight = count · τ; shift = count · ν, less weight · zᵀβ̂
-    where there are effects: sites on the difference of utilities alone.
+    where there are effects: sites on the difference of utilities alone. z: (m, q) weights of the
+    scaled effects b in the rows, where there are any.
     """
 
     user: IntArray
@@ -45,13 +48,15 @@ class UserSites:
     loser: IntArray
     weight: FloatArray
     shift: FloatArray
+    z: FloatArray | None = None
 
     @classmethod
     def of(cls, votes: Rows, sites: Sites, effects: EffectPosterior | None = None) -> "UserSites":
         """From rows and their sites."""
         where = (votes.user, votes.winner, votes.loser)
         weight, shift = votes.count * sites.tau, votes.count * sites.nu
-        return cls(*where, weight, shift - weight * votes.offset(effects))
+        z = None if effects is None or votes.shown is None else votes.shown.scaled.T
+        return cls(*where, weight, shift - weight * votes.offset(effects), z)
 
     def per_copy(self, votes: Rows, effects: EffectPosterior | None = None) -> Sites:
         """The sites of one copy each, on g with its effects."""
@@ -60,19 +65,22 @@ class UserSites:
 
     def take(self, rows: IntArray) -> "UserSites":
         """Some of them, or all in another order."""
-        return UserSites(*(getattr(self, f.name)[rows] for f in fields(self)))
+        taken: Any = (None if each is None else each[rows] for each in vars(self).values())
+        return UserSites(*taken)
 
     def join(self, more: "UserSites") -> "UserSites":
         """These and more."""
-        columns = ((getattr(self, f.name), getattr(more, f.name)) for f in fields(self))
-        return UserSites(*map(np.concatenate, columns))
+        both = zip(vars(self).values(), vars(more).values(), strict=True)
+        joined: Any = (None if one is None else np.concatenate([one, two]) for one, two in both)
+        return UserSites(*joined)
 
 
 class Asked(NamedTuple):
     """Utilities or contrasts of some rows, before the user's own sites.
 
     mean, prior, shared_var: (s, t) shared mean, K_x variance, variance of the shared utility;
-    cross, shared_cross: (s, t, p) covariances with the user's items, of K_x and of what is shared.
+    cross, shared_cross: (s, t, p) covariances with the user's items, of K_x and of what is shared;
+    with_effects: (s, t, q) covariances of the shared utility with the scaled effects b.
     """
 
     mean: FloatArray
@@ -80,6 +88,7 @@ class Asked(NamedTuple):
     cross: FloatArray
     shared_var: FloatArray
     shared_cross: FloatArray
+    with_effects: FloatArray
 
 
 class Conditioned(NamedTuple):
@@ -87,8 +96,9 @@ class Conditioned(NamedTuple):
 
     rows: (k,) where they stand among those asked for; items: (k, p); phi: (k, r_u); personal: (k,)
     variance of their deviations; R: (k, p, p) and alpha: (k, p) of their own sites; shared:
-    (k, p, p) covariance of what is shared, None for users who came after the fit. R, alpha and
-    shared may live on a device, with what is asked; largest: most numbers of an array there.
+    (k, p, p) covariance of what is shared, None for users who came after the fit; of_effects: F =
+    Jᵀ X, by which α falls with the effects b, and covariances of what is shared with b, (k, p, q)
+    each. R, alpha and what follows may live on a device; largest: most numbers of an array there.
     """
 
     rows: IntArray
@@ -98,6 +108,7 @@ class Conditioned(NamedTuple):
     R: FloatArray
     alpha: FloatArray
     shared: FloatArray | None
+    of_effects: tuple[FloatArray, FloatArray]
     largest: int
 
     def chunks(self, n_asked: int, of: IntArray | None = None) -> Iterator[IntArray]:
@@ -107,8 +118,13 @@ class Conditioned(NamedTuple):
         step = max(1, self.largest // (p * max(p, n_asked)))
         return (np.arange(at, min(at + step, n_rows)) for at in range(0, n_rows, step))
 
-    def moments(self, some: IntArray, asked: Asked) -> tuple[FloatArray, FloatArray]:
-        """Means and variances (s, t) of what is asked of rows `some`."""
+    def moments(
+        self, some: IntArray, asked: Asked, effect_cov: FloatArray, z: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and variances (s, t) of what is asked of rows `some`, and zᵀb − zᵀb̂ more.
+
+        effect_cov: (q, q) of the scaled effects b; z: (s, 1, q).
+        """
         personal = self.personal[some][:, None]
         cross = scale_stack(asked.cross, personal[:, 0])
         if self.shared is None:
@@ -121,6 +137,11 @@ class Conditioned(NamedTuple):
             var -= 2.0 * row_products_stack(through, asked.shared_cross)
             inner = multiply_stack(through, self.shared[some])
             var += row_products_stack(inner, through)
+        if len(effect_cov):
+            F, c = (each[some] for each in self.of_effects)
+            t = z - to_numpy(multiply_stack(cross, F))
+            follows = asked.with_effects - to_numpy(multiply_stack(through, c))
+            var += np.einsum("stq,stq->st", t, 2.0 * follows + multiply_stack(t, effect_cov))
         return mean, var
 
 
@@ -145,6 +166,7 @@ class ItemCovariances:
     sharing: float
     shared_mean: FloatArray
     shared_lower: FloatArray
+    effects: EffectPosterior | None
     device: Device
     relative: bool = False
 
@@ -162,10 +184,8 @@ class ItemCovariances:
     @cached_property
     def _shared_cov(self) -> FloatArray:
         """(r_u², r, r) covariance blocks of W."""
-        rank, r = self.shared_mean.shape
         half = solve_lower(self.shared_lower, np.eye(len(self.shared_lower)))
-        blocks = gram(half).reshape(rank, r, rank, r)
-        return blocks.transpose(0, 2, 1, 3).reshape(rank * rank, r, r)
+        return split_blocks(gram(half), len(self.shared_mean))
 
     def shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (k, r) and covariance (k, r, r) of √ρ Wᵀφ."""
@@ -175,6 +195,23 @@ class ItemCovariances:
         weights = outer_products(self.sharing**0.5 * phi[begins])
         cov = np.tensordot(weights, self._shared_cov, axes=1)
         return mean, cov[np.cumsum(begins) - 1]
+
+    @cached_property
+    def of_effects(self) -> tuple[FloatArray, FloatArray]:
+        """Covariances of the scaled effects b, (q, q), and of b with √ρ W, (q, r_u, r)."""
+        if self.effects is None:
+            return np.zeros((0, 0)), np.zeros((0, *self.shared_mean.shape))
+        # the inverse of the joint factor [[l, 0], [coupling, L]] has −L⁻¹ coupling l⁻¹ below l⁻¹
+        half = solve_lower(self.effects.lower, np.eye(len(self.effects.names)))
+        below = -multiply(self.effects.coupled(self.shared_lower), half)
+        with_W = np.sqrt(self.sharing) * solve_lower(self.shared_lower, below, transposed=True)
+        return gram(half) + gram(below), with_W.T.reshape(-1, *self.shared_mean.shape)
+
+    def effects_with(self, phi: FloatArray, features: FloatArray) -> FloatArray:
+        """(k, t, q) covariances of the shared utilities of users φ with b; features: (k, t, r), or
+        (1, t, r) of all of them."""
+        weights = np.tensordot(phi, self.of_effects[1], axes=(1, 1))  # (k, q, r)
+        return multiply_stack(features, weights.swapaxes(1, 2))
 
     def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
         """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
@@ -188,28 +225,49 @@ class ItemCovariances:
         """(k, p) mean of the shared utilities of users φ at fitted items (k, p)."""
         return np.einsum("kq,qkp->kp", phi, self._known_shared[:, items])
 
-    def whole(self, phi: FloatArray, items: IntArray) -> Asked:
-        """All target items of users φ who compared `items` (k, p)."""
-        cross = take_columns_stack(self._there("_cross"), items)
-        prior = np.broadcast_to(self._target_var, (len(items), len(self.target)))
-        across, within = self._shared_across(phi, items, None)
-        within = within + self._unseen(phi)[:, None] * self._rest(None)
-        mean = multiply(phi, self._target_shared)
-        return Asked(mean, prior, cross, within, across)
-
-    def contrast(
-        self, phi: FloatArray, items: IntArray, first: IntArray, second: IntArray
+    def asked(
+        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None = None
     ) -> Asked:
-        """One difference of target items a user."""
-        wide = self._there("_cross")
-        cross = wide[first[:, None], items] - wide[second[:, None], items]
-        prior = self._target_var[first] + self._target_var[second]
-        prior = prior - 2.0 * self._kernel_between(first, second)
-        across, within = self._shared_across(phi, items, (first, second))
-        within = within + self._unseen(phi) * self._rest((first, second))
-        shared = self._target_shared[:, first] - self._target_shared[:, second]
-        mean = np.einsum("kq,qk->k", phi, shared)
-        return Asked(mean[:, None], prior[:, None], cross[:, None], within[:, None], across)
+        """All target items of users φ who compared `items` (k, p), or one difference a user."""
+        features, prior, shared = self._features, self._target_var, self._target_shared
+        if pairs is None:
+            mean = multiply(phi, shared)
+        else:
+            first, second = pairs
+            features = features[first] - features[second]
+            prior = prior[first] + prior[second] - 2.0 * self._kernel_between(first, second)
+            mean = np.einsum("kq,qk->k", phi, shared[:, first] - shared[:, second])[:, None]
+        axis = 0 if pairs is None else 1  # of the users, where one row serves all of them
+        if self._is_single:
+            scale = self.sharing * phi[:, 0] ** 2
+            across = scale_stack(self._columns("_single_across", items, pairs), scale)
+            own = self._single_var if pairs is None else self._single_quadratic(features)
+            within = scale[:, None] * np.expand_dims(own, axis)
+        else:
+            rows = self._there("_features") if pairs is None else self.device.matrix(features)
+            rows = rows[None] if pairs is None else rows[:, None]
+            through = multiply_stack(rows, self.device.matrix(self.shared(phi)[1]))
+            across = multiply_stack(through, self._there("known_factor")[items].mT)
+            within = row_products_stack(through, rows)
+        if self.target is not self.items:  # of those the pivots explain everything
+            left = prior - np.einsum("ij,ij->i", features, features)
+            rest = np.where(left > 1e-9 * prior, left, 0.0)  # less is of the size of rounding
+            unseen = self.sharing * np.einsum("kq,kq->k", phi, phi)[:, None]
+            within = within + unseen * np.expand_dims(rest, axis)
+        cross = self._columns("_cross", items, pairs)
+        with_effects = self.effects_with(phi, np.expand_dims(features, axis))
+        return Asked(mean, np.expand_dims(prior, axis), cross, within, across, with_effects)
+
+    def _columns(
+        self, name: str, items: IntArray, pairs: tuple[IntArray, IntArray] | None
+    ) -> FloatArray:
+        """(k, t, p): of a matrix (t, n) the columns of each user's items, all rows or a
+        difference of two."""
+        matrix = self._there(name)
+        if pairs is None:
+            return take_columns_stack(matrix, items)
+        first, second = pairs
+        return (matrix[first[:, None], items] - matrix[second[:, None], items])[:, None]
 
     def _kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
         """(k,) prior covariances of target items."""
@@ -226,54 +284,6 @@ class ItemCovariances:
         factor = self._there("known_factor")[items]
         inner = multiply_stack(factor, self.device.matrix(self.shared(phi)[1]))
         return multiply_stack(inner, factor.mT)
-
-    def _shared_across(
-        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Covariance of shared utilities: of targets with fitted items (k, t, p), of targets alone.
-
-        pairs: the contrasts asked, one a row; None for all targets.
-        """
-        if self._is_single:
-            scale = self.sharing * phi[:, 0] ** 2
-            if pairs is None:
-                across = take_columns_stack(self._there("_single_across"), items)
-                within = np.broadcast_to(self._single_var, across.shape[:2])
-                return scale_stack(across, scale), scale[:, None] * within
-            first, second = pairs
-            wide = self._there("_single_across")
-            across = wide[first[:, None], items] - wide[second[:, None], items]
-            D = self._features[first] - self._features[second]
-            within = np.einsum("kr,kr->k", multiply(D, self._shared_cov[0]), D)
-            return scale_stack(across[:, None], scale), scale * within
-        cov, features = self.device.matrix(self.shared(phi)[1]), self._there("_features")
-        if pairs is None:
-            rows = features[None]
-        else:
-            rows = (features[pairs[0]] - features[pairs[1]])[:, None]
-        through = multiply_stack(rows, cov)
-        across = multiply_stack(through, self._there("known_factor")[items].mT)
-        within = row_products_stack(through, rows)
-        return across, within if pairs is None else within[:, 0]
-
-    def _unseen(self, phi: FloatArray) -> FloatArray:
-        """(k,) prior variance of the shared utility, in units of K_x."""
-        explained: FloatArray = np.einsum("kq,kq->k", phi, phi)
-        return self.sharing * explained
-
-    def _rest(self, pairs: tuple[IntArray, IntArray] | None) -> FloatArray:
-        """Prior variance that Φ leaves unexplained, of all targets or of contrasts of them."""
-        if self.target is self.items:  # so is their average, which pivots explain, too
-            return np.zeros(len(self.items) if pairs is None else len(pairs[0]))
-        if pairs is None:
-            prior, rows = self._target_var, self._features
-        else:
-            first, second = pairs
-            prior = self._target_var[first] + self._target_var[second]
-            prior = prior - 2.0 * self._kernel_between(first, second)
-            rows = self._features[first] - self._features[second]
-        left = prior - np.einsum("ij,ij->i", rows, rows)
-        return np.where(left > 1e-9 * prior, left, 0.0)  # differences of the size of rounding
 
     @property
     def _is_single(self) -> bool:
@@ -327,8 +337,11 @@ class ItemCovariances:
 
     @cached_property
     def _single_var(self) -> FloatArray:
-        half = solve_lower(self.shared_lower, self._features.T)
-        return np.einsum("rt,rt->t", half, half)
+        return self._single_quadratic(self._features)
+
+    def _single_quadratic(self, features: FloatArray) -> FloatArray:
+        """(t,) variances of the one shared utility of features (t, r), in units of ρ φ²."""
+        return linalg.column_squares(solve_lower(self.shared_lower, features.T))
 
     @cached_property
     def _on_device(self) -> dict[str, FloatArray]:
@@ -347,6 +360,10 @@ class ItemCovariances:
 # covariance k to those items through the user's deviation, and covariances s and S to and among
 # those items through what users share: mean = shared mean + k α and, with v = k R, var = k_tt − v
 # kᵀ + s_tt − 2 v sᵀ + v S vᵀ. Whoever came after the fit has the shared part in k.
+#
+# With effects b, a fitted user's α falls by F b, F = Jᵀ X (see `arrowhead`). So what is asked, and
+# zᵀb, move with b by t = z − Fᵀkᵀ, and have the variance 2 tᵀ(c_t − c vᵀ) + tᵀ Cov(b) t more, c_t
+# and c being the covariances of b with the shared utilities there and at the user's items.
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,14 +381,6 @@ class ActiveSet:
     n_comparisons: int
 
 
-class UserWeights(NamedTuple):
-    """Posterior of v_u of one user: mean (r,), cov (r, r); scale: its prior variance."""
-
-    mean: FloatArray
-    cov: FloatArray
-    scale: float
-
-
 @dataclass(frozen=True, eq=False)
 class UserPosteriors:
     """The posterior over all users' utilities, each user a `Posterior` of their own.
@@ -379,8 +388,8 @@ class UserPosteriors:
     items, users: Inputs of the universe; target: the items looked at, by default the same.
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
-    sites these are. effects: of how comparisons were made, joint with W; users' own deviations
-    take them at their means. device: where stacks of users live; a pickled copy has none.
+    sites these are. effects: of how comparisons were made, joint with W; users who came later take
+    them at their means. device: where stacks of users live; a pickled copy has none.
     """
 
     kernel: Kernel
@@ -431,15 +440,13 @@ class UserPosteriors:
     def __len__(self) -> int:
         return len(self.users)
 
-    def for_user(self, user: int) -> Posterior:
-        """One user's utilities, as a `Posterior` over the target items."""
-        return self._posterior(*self.weights(user))
-
     def population(self) -> Posterior:
         """What users share on average: utilities without anybody's deviation."""
         phi = self.user_features(np.arange(self.n_fitted)).mean(axis=0, keepdims=True)
         mean, cov = self.covariances.shared(phi)
-        return self._posterior(mean[0], cov[0], self.sharing * float(np.vdot(phi, phi)))
+        (with_effects,) = self.covariances.effects_with(phi, np.eye(mean.shape[1])[None])
+        scale = self.sharing * float(np.vdot(phi, phi))
+        return self._posterior(mean[0], cov[0], scale, with_effects)
 
     def shared_utilities(self, phi: FloatArray) -> FloatArray:
         """(k, n) means of what users φ (k, r_u) share with others, at the target items."""
@@ -460,10 +467,20 @@ class UserPosteriors:
         variance += np.einsum("ki,ki->i", shared, multiply(between, shared))
         return np.sqrt(np.maximum(variance, 0.0))
 
-    def _posterior(self, mean: FloatArray, cov: FloatArray, scale: float) -> Posterior:
-        """Weights of prior variance `scale` as the item-space posterior that they amount to."""
-        root = np.sqrt(scale)
-        half = solve_lower(cholesky(cov / scale).lower, np.eye(len(mean)))
+    def _posterior(
+        self, mean: FloatArray, cov: FloatArray, scale: float, with_effects: FloatArray
+    ) -> Posterior:
+        """Weights of prior variance `scale` as the item-space posterior that they amount to.
+
+        with_effects: (r, q) covariances of the weights with the scaled effects.
+        """
+        root, q = np.sqrt(scale), with_effects.shape[1]
+        beside = with_effects / root
+        joint = np.block([[self.covariances.of_effects[0], beside.T], [beside, cov / scale]])
+        half = solve_lower(linalg.cholesky(joint).lower, np.eye(len(joint)))
+        lower, effects = linalg.cholesky(gram(half)).lower, self.effects
+        if effects is not None:
+            effects = replace(effects, lower=lower[:q, :q], coupling=lower[q:, :q])
         return Posterior(
             kernel=Constant(scale) * self.kernel,
             likelihood=self.likelihood,
@@ -471,7 +488,8 @@ class UserPosteriors:
             target=self.target,
             basis=replace(self.item_basis, lower=root * self.item_basis.lower),
             coefficients=mean / root,
-            lower=cholesky(gram(half)).lower,
+            lower=linalg.trailing_block(lower, q),
+            effects=effects,
         )
 
     def belief(self, user: int | None) -> Posterior:
@@ -495,13 +513,21 @@ class UserPosteriors:
         mean, var = np.empty((2, len(distinct), len(self.target)))
         for known in self._own(distinct):
             for some in known.chunks(len(self.target)):
-                asked = items.whole(known.phi[some], known.items[some])
-                mean[known.rows[some]], var[known.rows[some]] = known.moments(some, asked)
+                asked = items.asked(known.phi[some], known.items[some])
+                moments = known.moments(some, asked, items.of_effects[0])
+                mean[known.rows[some]], var[known.rows[some]] = moments
         return Normal(mean[owner], np.maximum(var, 0.0)[owner])
 
-    def differences(self, users: IntArray, first: IntArray, second: IntArray) -> Normal:
-        """Marginals of f_u[first] − f_u[second], one user a pair, each (k,)."""
+    def differences(
+        self, users: IntArray, first: IntArray, second: IntArray, z: FloatArray | None = None
+    ) -> Normal:
+        """Marginals of f_u[first] − f_u[second], one user a pair, each (k,); z: (q, k), of zᵀβ
+        more."""
         mean, var = np.empty((2, len(users)))
+        effect_cov = self.covariances.of_effects[0]
+        shown = np.zeros((len(users), len(effect_cov)))
+        if z is not None and self.effects is not None:
+            shown = z.T * self.effects.sd
         distinct, owner = np.unique(users, return_inverse=True)
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(len(distinct) + 1))
@@ -511,23 +537,26 @@ class UserPosteriors:
             for part in known.chunks(1, place):
                 some, asked = place[part], pairs[part]
                 pair = first[asked], second[asked]
-                contrast = self.covariances.contrast(known.phi[some], known.items[some], *pair)
-                moments = known.moments(some, contrast)
+                contrast = self.covariances.asked(known.phi[some], known.items[some], pair)
+                moments = known.moments(some, contrast, effect_cov, shown[asked][:, None])
                 mean[asked], var[asked] = (moment[:, 0] for moment in moments)
+        if self.effects is not None:
+            mean += multiply(shown, self.effects.scaled_mean)
         return Normal(mean, np.maximum(var, 0.0))
 
     def known_differences(
-        self, users: IntArray | None, first: IntArray, second: IntArray
+        self, users: IntArray | None, first: IntArray, second: IntArray, z: FloatArray | None = None
     ) -> Normal:
         """`differences` of known users, and the population's where a user is −1, or None."""
         if users is None:
-            return self.population().difference(first, second)
+            return self.population().difference(first, second, z)
         mean, var = np.empty((2, len(first)))
         known = users >= 0
-        mean[known], var[known] = self.differences(users[known], first[known], second[known])
+        here = (users[known], first[known], second[known])
+        mean[known], var[known] = self.differences(*here, None if z is None else z[:, known])
         if not known.all():
-            population = self.population()
-            mean[~known], var[~known] = population.difference(first[~known], second[~known])
+            there = (first[~known], second[~known], None if z is None else z[:, ~known])
+            mean[~known], var[~known] = self.population().difference(*there)
         return Normal(mean, var)
 
     @cached_property
@@ -550,65 +579,44 @@ class UserPosteriors:
         missed = self.user_kernel.diag(self.users.take(users)) - np.einsum("ij,ij->i", phi, phi)
         return 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
 
-    def weights(self, user: int) -> UserWeights:
-        """Posterior weights of one user."""
-        users = np.array([user])
-        phi = self.user_features(users)
-        mean, shared_cov = self.covariances.shared(phi)
-        r, is_later = mean.shape[1], user >= self.n_fitted
-        personal = self.personal(users, phi)
-        # what the user's own sites act on: for a later user the shared part is in it, because
-        # W has not seen these sites; for a fitted one it is not, because W has
-        prior = personal[:, None, None] * np.eye(r)
-        if is_later:
-            prior += shared_cov
-        gain = np.zeros_like(prior)
-        for _, block in self._own_sites(users):
-            gain, mean = self._condition(block, prior, mean)
-        J = np.eye(r) - gain
-        cov = multiply_stack(J, prior)
+    def for_user(self, user: int) -> Posterior:
+        """One user's utilities, as a `Posterior` over the target items."""
+        (known,) = self._own(np.array([user]))
+        (mean,), (shared,) = self.covariances.shared(known.phi)
+        (R,), (alpha,) = to_numpy(known.R), to_numpy(known.alpha)
+        factor, personal = self.covariances.known_factor[known.items[0]], float(known.personal[0])
+        prior, is_later = personal * np.eye(len(mean)), user >= self.n_fitted
+        if is_later:  # W has not seen these sites, so that they act on the shared part as well
+            prior += shared
+        into = multiply(prior, factor.T)
+        J = np.eye(len(mean)) - multiply(multiply(into, R), factor)
+        cov = multiply(J, prior)
         if not is_later:
-            cov += multiply_stack(multiply_stack(J, shared_cov), J.mT)
-        scale = personal + self.sharing * np.einsum("ij,ij->i", phi, phi)
-        return UserWeights(mean[0], 0.5 * (cov + cov.mT)[0], float(scale[0]))
-
-    def _own_sites(self, users: IntArray) -> Iterator[tuple[IntArray, Block]]:
-        """The comparisons of these users in blocks, with the rows of `users` that each is about."""
-        row_of = np.full(len(self), -1, dtype=np.intp)
-        row_of[users] = np.arange(len(users))
-        mine = np.flatnonzero(row_of[self.sites.user] >= 0)
-        rows = row_of[self.sites.user[mine]]
-        winner, loser = self.sites.winner[mine], self.sites.loser[mine]
-        for block in arrange(rows, winner, loser, len(self.items), self.device.stack_size):
-            yield block.users, replace(block, edges=mine[block.edges])
-
-    def _condition(
-        self, block: Block, prior: FloatArray, mean: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Condition weights N(mean, prior) on a block's sites.
-
-        Returns A Φᵀ R Φ, by which the covariance A shrinks, and the new means.
-        """
-        factor = self.covariances.known_factor[block.items]
-        into = multiply_stack(prior, factor.mT)
-        root = square_root_stack(multiply_stack(factor, into))
-        own = eliminate(block.laplacian(self.sites.weight), root)
-        R = own.R
-        alpha = own.forced(block.adjoint(self.sites.shift))
-        alpha -= apply_stack(R, apply_stack(factor, mean))
-        gain = multiply_stack(multiply_stack(into, R), factor)
-        return gain, mean + apply_stack(into, alpha)
+            cov += multiply(multiply(J, shared), J.T)
+        # with the effects b the weights fall by H b
+        H = multiply(into, to_numpy(known.of_effects[0])[0])
+        (c,) = self.covariances.effects_with(known.phi, np.eye(len(mean))[None])
+        c, between = multiply(J, c), self.covariances.of_effects[0]
+        cov += multiply(multiply(H, between), H.T) - multiply(c, H.T) - multiply(H, c.T)
+        scale = personal + self.sharing * float(np.vdot(known.phi, known.phi))
+        mean, cov = mean + multiply(into, alpha), 0.5 * (cov + cov.T)
+        return self._posterior(mean, cov, scale, c - multiply(H, between))
 
     def _own(self, users: IntArray) -> Iterator[Conditioned]:
         """These users, each once, in groups that compared equally much, given their own sites."""
+        sites, row_of = self.sites, np.full(len(self), -1, dtype=np.intp)
+        row_of[users] = np.arange(len(users))
+        mine = np.flatnonzero(row_of[sites.user] >= 0)
+        ends = row_of[sites.user[mine]], sites.winner[mine], sites.loser[mine]
         silent = np.ones(len(users), dtype=bool)
-        for rows, block in self._own_sites(users):
-            silent[rows] = False
-            later = users[rows] >= self.n_fitted
+        for block in arrange(*ends, len(self.items), self.device.stack_size):
+            silent[block.users] = False
+            later = users[block.users] >= self.n_fitted
             for is_later in np.unique(later):
                 some = np.flatnonzero(later == is_later)
-                few = block if len(some) == len(rows) else block.part(some)
-                yield self._conditioned(users[rows[some]], rows[some], few, bool(is_later))
+                few = block if len(some) == len(later) else block.part(some)
+                few = replace(few, edges=mine[few.edges])
+                yield self._conditioned(users[few.users], few.users, few, bool(is_later))
         rows = np.flatnonzero(silent)
         if len(rows):
             nothing = Block.silent(len(rows), len(self.items))
@@ -626,8 +634,16 @@ class UserPosteriors:
         alpha = own.forced(block.adjoint(shift))
         alpha -= apply_stack(R, mean)
         shared = None if is_later else self.covariances.shared_within(phi, block.items)
-        largest = self.device.stack_size
-        return Conditioned(rows, block.items, phi, personal, R, alpha, shared, largest)
+        forced = c = np.zeros((*block.items.shape, len(self.covariances.of_effects[0])))
+        if forced.shape[2]:
+            c = self.covariances.effects_with(phi, self.covariances.known_factor[block.items])
+        if self.sites.z is not None and not is_later:
+            for j, z in enumerate(self.sites.z.T):
+                X = block.adjoint(self.device.matrix(self.sites.weight * z))
+                forced[:, :, j] = to_numpy(own.forced(X))
+        of_effects = self.device.matrix(forced), self.device.matrix(c)
+        known = (rows, block.items, phi, personal, R, alpha, shared)
+        return Conditioned(*known, of_effects, self.device.stack_size)
 
     @cached_property
     def _sites_there(self) -> tuple[FloatArray, FloatArray]:

@@ -9,42 +9,27 @@ from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
-from penchant.gp.learn import (
-    LEARNING_FACTOR_TOLERANCE,
-    SITE_TOLERANCE,
-    StartingPoint,
-    maximize_evidence,
-)
+from penchant.gp import learn
 from penchant.gp.loop import Callback, Schedule, Settings, Solution, solve
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
-from penchant.gp.users.arrowhead import (
-    ArrowPrior,
-    ArrowState,
-    Eliminated,
-    UserFactor,
-    factor_users,
-    outer_products,
-)
-from penchant.gp.users.blocks import Arrangement, Points, tied_items
+from penchant.gp.users import arrowhead
+from penchant.gp.users.arrowhead import ArrowPrior, ArrowState
+from penchant.gp.users.blocks import Arrangement, Block, tied_items
 from penchant.gp.users.posterior import ActiveSet, UserPosteriors, UserSites
 from penchant.kernels import FreeCovariance, Inputs, Kernel
 from penchant.likelihoods import Likelihood
-from penchant.numerics.batched import inner_stack, join_blocks, multiply_stack, trace_blocks
+from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
-from penchant.numerics.linalg import (
-    FACTOR_TOLERANCE,
-    gram,
-    multiply,
-    pivoted_cholesky,
-    row_squares,
-    solve_lower,
-    stack_rows,
-    to_numpy,
-)
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
+
+# How the evidence of many users changes with the prior: derivatives, pulled back.
+#
+# With K = K_feat ⊗ (ρ K_x) + I ⊗ ((1−ρ) K_x), the gradient is ½ tr((ααᵀ − R) ∂K) over all users
+# and items, R = (K + L⁻¹)⁻¹. Summed over users it becomes one n × n matrix for the shared part,
+# one for the personal part, and a (U, r_u) matrix for the users' factor.
 
 Signed = list[tuple[float, tuple[FloatArray, ...]]]
 """Vectors x per block with signs: the outer products Σ sign · x xᵀ stand in for ααᵀ."""
@@ -78,31 +63,33 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     prior = state.prior
     n = len(prior.item_factor)
     shared, personal = np.zeros((n, n)), np.zeros((n, n))
-    by_user, halves = np.zeros(len(prior.user_factor)), _half_information(state)
+    by_user, halves = np.zeros(len(prior.users.rows)), None
+    if prior.shared.is_contracted:  # (r_u², r, n) Σ φφᵀ ⊗ GᵀR, which the information is not
+        halves = np.zeros((prior.shared.rank**2, prior.rank, n))
     for number, block, part in state.each():
         R, phi = part.R, prior.phi(block)
         if halves is not None:
-            halves += prior.shared.half_contracted(block, outer_products(phi), R)
-            shared -= to_numpy(block.weighted_sum(row_squares(phi)[:, None], R))[0]
+            halves += prior.shared.half_contracted(block, arrowhead.outer_products(phi), R)
+            shared -= linalg.to_numpy(block.weighted_sum(linalg.row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
-        own = multiply_stack(multiply_stack(R, state.shared_at(block)), R) - R
-        for x, y in _effect_outer(state, block, part, number):
+        own = batched.multiply_stack(batched.multiply_stack(R, state.shared_at(block)), R) - R
+        for x, y in _effect_outer(state, block, part):
             own += x[:, :, None] * y[:, None, :] + y[:, :, None] * x[:, None, :]
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
         weight = np.broadcast_to(prior.personal(block), len(own))
-        personal += to_numpy(block.weighted_sum(weight[:, None], own))[0]
+        personal += linalg.to_numpy(block.weighted_sum(weight[:, None], own))[0]
         K = block.weighted_pick(np.ones((len(own), 1)), prior.covariance_there[None])
-        np.add.at(by_user, block.users, inner_stack(own, K))
+        np.add.at(by_user, block.users, batched.inner_stack(own, K))
     shared += _known_of_W(state, halves)
     for sign, vectors in outer:
-        shared += sign * gram(state.collect(vectors))
+        shared += sign * linalg.gram(state.collect(vectors))
     return Slopes(0.5 * shared, 0.5 * personal, 0.5 * by_user)
 
 
 def _effect_outer(
-    state: ArrowState, block: Points, part: Eliminated, number: int
+    state: ArrowState, block: Block, part: arrowhead.Eliminated
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Pairs x, y (k, p) whose x yᵀ + y xᵀ is what effects add: R Σ_sb Fᵀ + F Σ_bs R + F Σ_bb Fᵀ.
 
@@ -111,7 +98,7 @@ def _effect_outer(
     if not state.shared.n_effects:
         return []
     cov, with_shared = state.shared.effect_cov
-    F = [pull.forced for pull in state.pulls[number]]
+    F = [part.forced(x) for x in state.pulls(block)]
     phi, outer = state.prior.phi(block), []
     for k, each in enumerate(with_shared):
         utility = block.pick(phi, state.shared_utilities(each))
@@ -120,13 +107,6 @@ def _effect_outer(
             y = y + 0.5 * float(factor) * f
         outer.append((F[k], y))
     return outer
-
-
-def _half_information(state: ArrowState) -> FloatArray | None:
-    """Zeros for (r_u², r, n) Σ φφᵀ ⊗ GᵀR, where the information itself is contracted further."""
-    prior = state.prior.shared
-    n, r = prior.factor.shape
-    return np.zeros((prior.rank**2, r, n)) if prior.is_contracted else None
 
 
 def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
@@ -139,53 +119,49 @@ def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
         cells = np.ix_(part.items, part.items)
         if halves is None:
             information = prior.inside(shared.information, part)
-            projected = multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
-            total[cells] -= to_numpy(trace_blocks(information))
+            projected = batched.multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
+            total[cells] -= linalg.to_numpy(information.diagonal(0, 0, 1).sum(-1))
         else:
             projected = halves.reshape(rank, rank, -1, n)
-        joined = join_blocks(projected)
-        if shared.border is not None:
+        joined = batched.join_blocks(projected)
+        if shared.n_effects:
             cross = shared.border.cross.reshape(shared.n_effects, -1)
-            joined = stack_rows(prior.device.matrix(cross), joined)
-        half = solve_lower(lower, joined)
-        total[cells] += to_numpy(gram(half.reshape(-1, size)))
+            joined = linalg.stack_rows(prior.device.matrix(cross), joined)
+        half = linalg.solve_lower(lower, joined)
+        total[cells] += linalg.to_numpy(linalg.gram(half.reshape(-1, size)))
     return total
 
 
 def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
     """(U, r_u) derivative by the users' factor Φ_u."""
     prior = state.prior
-    rank, system = prior.user_factor.shape[1], state.prior.shared
-    slopes = np.zeros_like(prior.user_factor)
+    rank, system = prior.users.rows.shape[1], state.prior.shared
+    slopes = np.zeros_like(prior.users.rows)
     covariance = state.shared.covariance
     covariance = covariance.reshape(rank, rank, *covariance.shape[1:])
-    K_shared = gram(system.factor.T)
+    K_shared = linalg.gram(system.factor.T)
     totals = [
-        (sign, vectors, multiply(state.collect(vectors), K_shared)) for sign, vectors in outer
+        (sign, vectors, linalg.multiply(state.collect(vectors), K_shared))
+        for sign, vectors in outer
     ]
     with_effects = []
     if state.shared.n_effects:
-        with_effects = [multiply(each, system.factor.T) for each in state.shared.effect_cov[1]]
+        with_effects = [
+            linalg.multiply(each, system.factor.T) for each in state.shared.effect_cov[1]
+        ]
     for number, block, part in state.each():
         phi, R = prior.phi(block), part.R
         mine = np.zeros((len(phi), rank))
         for column in range(rank):
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
             cov = system.pick(block, phi, covariance[:, column])
-            mine[:, column] = -inner_stack(R, cov)
-        for pull, each in zip(state.pulls[number], with_effects, strict=True):
-            mine -= block.meet(pull.forced, each)
+            mine[:, column] = -batched.inner_stack(R, cov)
+        for x, each in zip(state.pulls(block), with_effects, strict=True):
+            mine -= block.meet(part.forced(x), each)
         for sign, vectors, total in totals:
             mine += sign * block.meet(vectors[number], total)
         np.add.at(slopes, block.users, mine)
     return slopes
-
-
-# How the evidence of many users changes with the prior: derivatives, pulled back.
-#
-# With K = K_feat ⊗ (ρ K_x) + I ⊗ ((1−ρ) K_x), the gradient is ½ tr((ααᵀ − R) ∂K) over all users
-# and items, R = (K + L⁻¹)⁻¹. Summed over users it becomes one n × n matrix for the shared part,
-# one for the personal part, and a (U, r_u) matrix for the users' factor.
 
 
 SHARED_SIZE = 3072
@@ -266,11 +242,13 @@ class UserProblem:
     users: Inputs
     edges: Rows
     settings: Settings
-    factor_tolerance: float = FACTOR_TOLERANCE
+    factor_tolerance: float = linalg.FACTOR_TOLERANCE
     max_user_rank: int | None = None
     shared_size: int = SHARED_SIZE
-    arrangements: dict[bytes, Arrangement] = field(default_factory=dict, repr=False, compare=False)
     device: Device = CPU
+    arrangements: dict[bytes, Arrangement] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     schedule: ClassVar[Schedule] = EM
 
     @classmethod
@@ -296,11 +274,11 @@ class UserProblem:
 
     def on(self, device: Device) -> "UserProblem":
         """The same problem, worked on elsewhere."""
-        return self if device is self.device else replace(self, device=device, arrangements={})
+        return self if device is self.device else replace(self, device=device)
 
     def over(self, users: Inputs, votes: Rows) -> "UserProblem":
         """The same items and settings, with other users and votes."""
-        return replace(self, users=users, edges=votes, arrangements={})
+        return replace(self, users=users, edges=votes)
 
     @property
     def is_quick(self) -> bool:
@@ -312,11 +290,11 @@ class UserProblem:
         tolerance = self.factor_tolerance
         K = hyper.kernel(self.items)
         arranged = self.arranged(tied_items(K))
-        items = pivoted_cholesky(K, tolerance, overwrite=True)
+        items = linalg.pivoted_cholesky(K, tolerance, overwrite=True)
         bound = max(1, self.shared_size // items.rows.shape[1])
         if self.max_user_rank is not None:
             bound = min(bound, self.max_user_rank)
-        users = factor_users(hyper.user_kernel, self.users, bound, tolerance)
+        users = arrowhead.factor_users(hyper.user_kernel, self.users, bound, tolerance)
         return ArrowPrior(items, users, hyper.sharing, arranged, self.device, self.edges.shown)
 
     def arranged(self, tied: IntArray) -> Arrangement:
@@ -333,7 +311,7 @@ class UserProblem:
         prior, state = solution.prior, solution.inference.state
         q, effects = state.shared.n_effects, None
         if self.edges.shown is not None:
-            joint = to_numpy(state.shared.lowers[0])
+            joint = linalg.to_numpy(state.shared.lowers[0])
             known, names, sd = state.response.effects, self.edges.shown.names, self.edges.shown.sd
             effects = EffectPosterior(names, sd, known, joint[:q, :q], joint[q:, :q])
         return UserPosteriors(
@@ -347,7 +325,7 @@ class UserProblem:
             item_basis=Basis(prior.items.pivots, None, prior.items.lower),
             user_basis=Basis(prior.users.pivots, None, prior.users.lower),
             shared_mean=state.response.shared,
-            shared_lower=state.lower,
+            shared_lower=state.shared.lower,
             sites=UserSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
@@ -358,8 +336,19 @@ class UserProblem:
         votes = self.edges
         known = rows[votes.user[rows] < len(posterior)]
         where = (votes.user[known], votes.winner[known], votes.loser[known])
-        mean, var = posterior.differences(*where)
-        return known, Normal(mean + votes.part(known).offset(posterior.effects), var)
+        z = None if votes.shown is None else votes.shown.z[:, known]
+        return known, posterior.differences(*where, z)
+
+    def with_effects(self, posterior: UserPosteriors) -> UserPosteriors:
+        """A posterior that was read from a file, where sites do not say how pairs were shown."""
+        votes, kept = self.edges, posterior.kept
+        if votes.shown is None or posterior.effects is None:
+            return posterior
+        z = votes.shown.scaled.T
+        if kept is not None:
+            late = np.flatnonzero(votes.user >= posterior.n_fitted)
+            z = z[np.append(_rows(votes, kept.users, kept.items), late)]
+        return posterior.changed(sites=replace(posterior.sites, z=z))
 
     def while_learning(self) -> "UserProblem":
         """Coarser tolerances, and of very many users or items some, with all their answers."""
@@ -367,11 +356,11 @@ class UserProblem:
 
     def roughly(self) -> "UserProblem":
         """The same answers at the tolerances of learning."""
-        tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
+        tolerance = max(learn.SITE_TOLERANCE, self.settings.tolerance)
         return replace(
             self,
             settings=replace(self.settings, tolerance=tolerance),
-            factor_tolerance=max(LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
+            factor_tolerance=max(learn.LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
             shared_size=min(LEARNING_SIZE, self.shared_size),
         )
 
@@ -387,7 +376,7 @@ class UserProblem:
             return self
         chosen = votes.content.user < np.uint64(share * 2.0**64)
         votes = votes.part(np.flatnonzero(chosen[votes.user]))
-        return replace(self, edges=votes, arrangements={})
+        return replace(self, edges=votes)
 
     def few_items(self) -> "UserProblem":
         """The items that were compared most, where very many are connected, and the rows between
@@ -404,7 +393,7 @@ class UserProblem:
         place[kept] = np.arange(len(kept))
         inside = votes.part(np.flatnonzero((place[votes.winner] >= 0) & (place[votes.loser] >= 0)))
         few = replace(inside, winner=place[inside.winner], loser=place[inside.loser])
-        return replace(self, items=self.items.take(kept), edges=few, arrangements={})
+        return replace(self, items=self.items.take(kept), edges=few)
 
     def pullback(self, solution: UserSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z by the parameters of both kernels and the logit of ρ."""
@@ -434,7 +423,7 @@ class UserProblem:
         rho, kernel = hyper.sharing, _free(hyper.kernel)
         slopes = item_slopes(state, outer_vectors(state))
         n_users = len(np.unique(self.edges.user))
-        n_shared = state.prior.user_factor.shape[1]
+        n_shared = state.prior.users.rows.shape[1]
         G = rho * slopes.shared + slopes.personal
         new = kernel.updated(G, n_users + n_shared)
         shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
@@ -495,7 +484,7 @@ def restrict(
     rows = _rows(votes, kept.users, kept.items)
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
-    few_problem = replace(problem, edges=few, arrangements={})
+    few_problem = replace(problem, edges=few)
     arranged = few_problem.arranged(tied_items(solution.prior.item_covariance))
     prior = replace(solution.prior, arranged=arranged, shown=few.shown)
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
@@ -539,14 +528,14 @@ class RankError(NamedTuple):
         )
 
 
-def residual_bound(kernel: Kernel, users: Inputs, factor: UserFactor) -> float:
+def residual_bound(kernel: Kernel, users: Inputs, factor: arrowhead.UserFactor) -> float:
     """λ, an upper bound of the eigenvalues of what the factor leaves out."""
     if factor.missed is None:
         return 0.0
     trace = float(factor.missed.sum())
     if len(users) > EXACT_USERS:
         return trace
-    left = kernel(users) - gram(factor.rows.T)
+    left = kernel(users) - linalg.gram(factor.rows.T)
     return min(trace, float(np.abs(left).sum(axis=1).max()))
 
 
@@ -557,7 +546,7 @@ def rank_error(state: ArrowState, bound: float) -> RankError:
     Φ(m/√(1 + v)) changes with v being less than ¼ / (1 + v), and never more than 1.
     """
     prior = state.prior
-    n_users = len(prior.user_factor)
+    n_users = len(prior.users.rows)
     low, high = (
         replace(prior, users=prior.users._replace(missed=np.full(n_users, left))).refresh(
             state.weight, state.shift
@@ -626,7 +615,7 @@ def choose_covariance(
     users are too few. Choices are scored by the pairs that they decide: choices share edges, so
     that no cavity leaves out a single one.
     """
-    problem = replace(problem, edges=problem.edges.as_pairs(), arrangements={}).few_items()
+    problem = replace(problem, edges=problem.edges.as_pairs()).few_items()
     halves = _halves(problem.edges)
     if len(halves) < 2 or not others:
         start = others[fallback](simplest) if fallback in others else simplest
@@ -641,8 +630,10 @@ def choose_covariance(
             if name not in starts:
                 known = ends.get("independent", simplest)
                 starts[name] = others[name](known) if name in others else simplest
-            begin = StartingPoint(ends[name].theta) if name in ends else None
-            ends[name] = maximize_evidence(half, starts[name], begin=begin, callback=callback).hyper
+            begin = learn.StartingPoint(ends[name].theta) if name in ends else None
+            ends[name] = learn.maximize_evidence(
+                half, starts[name], begin=begin, callback=callback
+            ).hyper
             density[name][is_scored] = log_predictive(both, ends[name])[is_scored]
     order = sorted(density, key=lambda name: name != fallback)
     best = _simplest_good({name: density[name] for name in order}, both.edges)
@@ -684,7 +675,7 @@ def scaled_start(
     """The choice of a covariance that was asked for, its start learned from half of the users."""
     problem = problem.few_items()
     half = _of(problem, _halves(problem.edges)[0]).roughly()
-    begin = start(maximize_evidence(half, simplest, callback=callback).hyper)
+    begin = start(learn.maximize_evidence(half, simplest, callback=callback).hyper)
     return CovarianceChoice("free", begin, begin.theta, {})
 
 
@@ -711,4 +702,4 @@ def _halves(votes: Rows) -> list[IntArray]:
 def _of(problem: UserProblem, users: IntArray) -> UserProblem:
     """The answers of some users."""
     rows = np.flatnonzero(np.isin(problem.edges.user, users))
-    return replace(problem, edges=problem.edges.part(rows), arrangements={})
+    return replace(problem, edges=problem.edges.part(rows))

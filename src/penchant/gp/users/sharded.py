@@ -29,12 +29,12 @@ from penchant.gp.rules import RULES, Sites, propose
 from penchant.gp.users.arrowhead import (
     ArrowPrior,
     ArrowState,
-    Eliminated,
+    Response,
     SharedState,
     eliminate,
-    gather,
+    outer_products,
 )
-from penchant.gp.users.blocks import Arrangement, Points
+from penchant.gp.users.blocks import Arrangement, Block
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -48,7 +48,7 @@ class UserPart:
     number: int
     votes: Rows
     n_users: int
-    blocks: tuple[Points, ...]
+    blocks: tuple[Block, ...]
 
     @classmethod
     def of(cls, number: int, data: Comparisons, tied: IntArray) -> "UserPart":
@@ -62,10 +62,8 @@ class UserPart:
     @property
     def nbytes(self) -> int:
         """What it takes in memory."""
-        columns = [self.votes.user, self.votes.winner, self.votes.loser, self.votes.count]
-        for block in self.blocks:
-            columns += block.columns
-        return sum(column.nbytes for column in columns)
+        columns = self.votes.user, self.votes.winner, self.votes.loser, self.votes.count
+        return sum(c.nbytes for c in columns) + sum(block.nbytes for block in self.blocks)
 
 
 @dataclass(frozen=True)
@@ -86,15 +84,11 @@ class Broadcast:
 
     def prior_of(self, part: UserPart) -> ArrowPrior:
         """The prior of a part's users."""
-        phi = np.broadcast_to(self.prior.user_factor, (part.n_users, 1))
+        phi = np.broadcast_to(self.prior.users.rows, (part.n_users, 1))
         users = self.prior.users._replace(rows=phi)
         prior = replace(self.prior, users=users, arranged=Arrangement(part.blocks, None))
-        for worked_out in (
-            "item_factor",
-            "item_covariance",
-            "shared",
-        ):  # of items alone, the same for all parts
-            vars(prior)[worked_out] = getattr(self.prior, worked_out)
+        for name in ("item_factor", "item_covariance", "shared"):  # the same for all parts
+            vars(prior)[name] = getattr(self.prior, name)
         return prior
 
 
@@ -136,10 +130,10 @@ def advance(
 ) -> tuple[State, tuple[SweepSummary, SharedInformation]]:
     """Propose sites given the posterior of W, move, and return the information about W there."""
     votes, sites = part.votes, sites_of(part, state, broadcast.taken)
-    before = broadcast.prior_of(part)
     weight, shift = votes.count * sites.tau, votes.count * sites.nu
-    here = ArrowState(before, weight, shift, (), 0.0, broadcast.shared)
-    mean, var = here.edges_given(broadcast.mean, here.adjoint(shift))
+    here = ArrowState(broadcast.prior_of(part), weight, shift, (), 0.0, broadcast.shared)
+    response = Response(np.zeros(0), broadcast.mean, here.adjoint(shift))
+    mean, var = here.edges_given(response)
     proposal, skipped = hold_invalid(
         propose(RULES[broadcast.rule], (mean, var), sites, broadcast.likelihood, votes.outcomes),
         sites,
@@ -155,44 +149,40 @@ def advance(
     log_scale = dot(votes.count, proposal.log_scale)
     seen = SweepSummary(change, turn, straight, skipped, log_scale, dot(shift, mean))
     state = {"tau": sites.tau, "nu": sites.nu, "to_tau": proposal.tau, "to_nu": proposal.nu}
-    return state, (seen, _known(part, state, broadcast))
+    return state, (seen, again(part, state, broadcast)[1])
 
 
 def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, SharedInformation]:
-    """The information about W after another step towards the same proposal."""
-    return state, _known(part, state, broadcast)
-
-
-def _known(part: UserPart, state: State, broadcast: Broadcast) -> SharedInformation:
+    """The information about W after a step towards the proposal."""
     prior, sites = broadcast.prior_of(part), sites_of(part, state, broadcast.step)
     weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
-    information, log_det = prior.shared.nothing(), 0.0
+    information, log_det, sound = prior.shared.nothing(), 0.0, True
     collected = np.zeros((1, len(prior.item_factor)))
     try:
         for number, block in enumerate(part.blocks):
-            own: Eliminated = eliminate(block.laplacian(weight), prior.local_factor_of(number))
-            gather(prior, block, own, information)
+            phi = prior.phi(block)
+            own = eliminate(block.laplacian(weight), prior.local_factor_of(number))
+            prior.shared.add(information, block, outer_products(phi), own.R)
             log_det += own.log_det
-            collected += block.collect(prior.phi(block), own.forced(block.adjoint(shift)))
+            collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
-        return SharedInformation(information, collected, log_det, sound=False)
-    return SharedInformation(information, collected, log_det)
+        sound = False
+    return state, SharedInformation(information, collected, log_det, sound)
 
 
 @dataclass
 class Sweeps:
     """All parts, as the loop drives them; nothing here grows with the users.
 
-    prior: of no users; sweep, look: of an engine, with summed results. known: the information about
-    W at the present sites, a share `taken` of the way to those proposed last; ahead: the same after
+    prior: of no users; added: `Engine.added`, by which parts work. known: the information about W
+    at the present sites, a share `taken` of the way to those proposed last; ahead: the same after
     the step that `broadcast` announced. shared, mean: the posterior of W at the present sites.
     """
 
     prior: ArrowPrior
     likelihood: Likelihood
     settings: Settings
-    sweep: Callable[..., tuple[SweepSummary, SharedInformation]]
-    look: Callable[..., SharedInformation]
+    added: Callable[..., tuple[Any, ...]]
 
     def __post_init__(self) -> None:
         none = self.prior.shared.nothing()
@@ -219,20 +209,20 @@ class Sweeps:
 
     def propose(self, step: float) -> SweepSummary:
         """Send all parts the posterior of W; they propose sites, and move the announced step."""
-        self.mean = self.shared.solve(self.known.collected)
+        _, self.mean = self.shared.solve(self.known.collected, np.zeros(0))
         _ = self.shared.covariance  # computed once, for all parts
-        likelihood, rule = self.likelihood, self.settings.rule
-        self.broadcast = Broadcast(
-            self.prior, likelihood, rule, self.shared, self.mean, self.taken, step
-        )
-        self.seen, self.ahead = self.sweep(advance, self.broadcast)
+        how = (self.prior, self.likelihood, self.settings.rule)
+        self.broadcast = Broadcast(*how, self.shared, self.mean, self.taken, step)
+        joins = {SweepSummary: add_summaries, SharedInformation: add_information}
+        self.seen, self.ahead = self.added(advance, self.broadcast, joins, True)
         return self.seen
 
     def move(self, step: float) -> None:
         """Take the step: the one announced, or another."""
         known = self.ahead
         if step != self.broadcast.step:
-            known = self.look(again, replace(self.broadcast, step=step))
+            broadcast = replace(self.broadcast, step=step)
+            (known,) = self.added(again, broadcast, {SharedInformation: add_information})
         if not known.sound:
             raise NumericalError("a user's posterior precision is not positive definite")
         self.shared = self.prior.shared.given(known.information)

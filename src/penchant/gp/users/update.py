@@ -4,8 +4,9 @@ A new user's weights have the prior that the shared posterior gives them, condit
 comparisons. Unlike in a refit, other users do not change.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -16,90 +17,14 @@ from penchant.gp.loop import Report, Settings, infer
 from penchant.gp.rows import Covariates, Rows, match
 from penchant.gp.rules import RULES, Sites
 from penchant.gp.update import Weights
-from penchant.gp.users.arrowhead import Eliminated, eliminate
-from penchant.gp.users.blocks import Block, arrange
+from penchant.gp.users.arrowhead import eliminate
+from penchant.gp.users.blocks import arrange
 from penchant.gp.users.posterior import UserPosteriors, UserSites
 from penchant.gp.users.problem import UserProblem
 from penchant.kernels import Inputs
-from penchant.numerics.batched import apply_stack, square_root_stack
+from penchant.numerics.batched import square_root_stack
 from penchant.numerics.linalg import gram, multiply, solve_square, to_numpy
-from penchant.numerics.types import FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class NewcomerPrior:
-    """Independent users, each with a Gaussian prior over the items that they compared.
-
-    Per block: factors (k, p, p) of the prior covariances, means (k, p). offset: (m,) what is known
-    to be added to each difference.
-    """
-
-    blocks: tuple[Block, ...]
-    factors: tuple[FloatArray, ...]
-    means: tuple[FloatArray, ...]
-    offset: FloatArray
-
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> "NewcomerState":
-        """Condition on sites: what the loop asks of a prior."""
-        eliminated = tuple(
-            eliminate(block.laplacian(weight), F)
-            for block, F in zip(self.blocks, self.factors, strict=True)
-        )
-        own = shift - weight * self.offset
-        shifts = tuple(block.adjoint(own) for block in self.blocks)
-        return NewcomerState(self, eliminated, shifts)
-
-
-@dataclass(frozen=True)
-class NewcomerState:
-    """Posterior of the newcomers given sites; mean and var are (m,) over their comparisons."""
-
-    prior: NewcomerPrior
-    eliminated: tuple[Eliminated, ...]
-    shifts: tuple[FloatArray, ...]
-    jitter: float = 0.0
-
-    @property
-    def mean(self) -> FloatArray:
-        """(m,) posterior means of the edges' differences."""
-        return self._edges[0]
-
-    @property
-    def var(self) -> FloatArray:
-        """(m,) posterior variances of the edges' differences."""
-        return self._edges[1]
-
-    @property
-    def log_det(self) -> float:
-        """log |I + K L|."""
-        return sum(part.log_det for part in self.eliminated)
-
-    @property
-    def quadratic(self) -> float:
-        """μᵀΣ⁻¹μ − gᵀK⁻¹g for prior means g: bᵀΣb where they are zero."""
-        return sum(
-            float(np.vdot(b, apply_stack(part.C, b)) + np.vdot(2.0 * b, apply_stack(part.J, g)))
-            - float(np.vdot(g, apply_stack(part.R, g)))
-            for part, b, g in zip(self.eliminated, self.shifts, self.prior.means, strict=True)
-        )
-
-    def covariance_times(self, y: FloatArray) -> FloatArray:
-        """A Σ Aᵀ y, (m,)."""
-        answer = np.empty(len(y))
-        for block, part in zip(self.prior.blocks, self.eliminated, strict=True):
-            answer[block.edges] = block.forward(apply_stack(part.C, block.adjoint(y)))
-        return answer
-
-    @cached_property
-    def _edges(self) -> tuple[FloatArray, FloatArray]:
-        blocks = self.prior.blocks
-        mean, var = np.empty((2, sum(len(block.edges) for block in blocks)))
-        for block, part, b, g in zip(
-            blocks, self.eliminated, self.shifts, self.prior.means, strict=True
-        ):
-            utility = apply_stack(part.J, g) + apply_stack(part.C, b)
-            mean[block.edges], var[block.edges] = block.differences(utility, part.C)
-        return mean + self.prior.offset, var
+from penchant.numerics.types import FloatArray
 
 
 def check_newcomers(known: Comparisons, data: Comparisons) -> None:
@@ -112,36 +37,37 @@ def check_newcomers(known: Comparisons, data: Comparisons) -> None:
     known.item_index(data.items)
 
 
-def votes_of_newcomers(
-    known: Comparisons, extended: Comparisons, like: Covariates | None = None
-) -> Rows:
-    """The rows of users who came after the known ones; like: known effects."""
-    votes = _votes(extended, like)
-    return votes.part(np.flatnonzero(votes.user >= known.n_users))
-
-
 def fold_in(
     posteriors: UserPosteriors, newcomers: Inputs, votes: Rows, settings: Settings
 ) -> tuple[UserPosteriors, Report]:
     """The posteriors with the newcomers after the known users.
 
     newcomers: their features, if users have any. votes: what they compared, `user` counting from
-    the first known user.
+    the first known user. Given what users share, newcomers are independent of each other.
     """
     extended = posteriors.with_users(newcomers)
     blocks = arrange(votes.user, votes.winner, votes.loser, len(extended.items))
-    factors, means = [], []
+    factors, known = [], votes.offset(extended.effects)  # (m,) prior means of the differences
     for block in blocks:
         phi = extended.user_features(block.users)
         personal = extended.personal(block.users, phi)
-        factors.append(
-            to_numpy(square_root_stack(extended.covariances.prior_of(block.items, personal, phi)))
-        )
-        means.append(extended.covariances.shared_mean_at(phi, block.items))
-    effects = extended.effects
-    prior = NewcomerPrior(blocks, tuple(factors), tuple(means), votes.offset(effects))
-    inference = infer(prior.refresh, extended.likelihood, votes.outcomes, votes.count, settings)
-    sites = extended.sites.join(UserSites.of(votes, inference.sites, effects))
+        prior = extended.covariances.prior_of(block.items, personal, phi)
+        factors.append(to_numpy(square_root_stack(prior)))
+        known[block.edges] += block.forward(extended.covariances.shared_mean_at(phi, block.items))
+
+    def refresh(weight: FloatArray, shift: FloatArray) -> Any:
+        own, log_det = shift - weight * known, 0.0
+        mean, var = np.empty((2, len(votes)))
+        for block, F in zip(blocks, factors, strict=True):
+            part = eliminate(block.laplacian(weight), F)
+            utility = part.deviation(block.adjoint(own))
+            mean[block.edges], var[block.edges] = block.differences(utility, part.C)
+            log_det += part.log_det
+        evidence = {"log_det": log_det, "quadratic": float(np.vdot(own, mean)), "jitter": 0.0}
+        return SimpleNamespace(mean=known + mean, var=var, **evidence)
+
+    inference = infer(refresh, extended.likelihood, votes.outcomes, votes.count, settings)
+    sites = extended.sites.join(UserSites.of(votes, inference.sites, extended.effects))
     return extended.changed(sites=sites), inference.report
 
 
@@ -150,12 +76,15 @@ def with_newcomers(
 ) -> FitState[UserProblem]:
     """The fit with new users folded in; data: all answers."""
     settings, like = learned.problem.settings, learned.problem.edges.shown
-    late = votes_of_newcomers(learned.data, data, like)
+    votes = _votes(data, like)
+    is_late = votes.user >= learned.data.n_users
+    late = votes.part(np.flatnonzero(is_late))
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
-    problem = learned.problem.over(posterior.users, _votes(data, like))
+    problem = learned.problem.over(posterior.users, votes)
     sites = None
     if learned.sites is not None:
-        order = _pairs_first(learned.problem.edges, late)
+        # sites stand after each other by fold, rows with all single pairs before all choices
+        order = np.argsort(np.argsort(is_late, kind="stable"))
         posterior = posterior.changed(sites=posterior.sites.take(order))
         sites = posterior.sites.per_copy(problem.edges, posterior.effects)
     return replace(
@@ -171,19 +100,6 @@ def _votes(data: Comparisons, like: Covariates | None) -> Rows:
     if votes.shown is not None and votes.shown.names != like.names:
         votes = Rows.by_user(data.bare(keep=("covariates",)), like)
     return votes
-
-
-def _pairs_first(known: Rows, late: Rows) -> IntArray:
-    """The rows of both in the order of `Votes`: all single pairs, then all edges of choices."""
-    pairs, choices = [], []
-    start = 0
-    for votes in (known, late):
-        cliques, end = votes.outcomes.cliques, start + len(votes)
-        cut = end - (0 if cliques is None else cliques.n_edges)
-        pairs.append(np.arange(start, cut))
-        choices.append(np.arange(cut, end))
-        start = end
-    return np.concatenate([*pairs, *choices])
 
 
 # Answers added one by one: each is a rank-one update of the shared part and of the user's own part.

@@ -244,6 +244,8 @@ def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
         state = prior.refresh(count * sites.tau, count * sites.nu)
         inference = Inference(state, sites, learned.log_evidence, learned.report)
         posterior = problem.posterior(Solution(learned.hyper, prior, inference))
+    elif isinstance(problem, UserProblem):
+        posterior = problem.with_effects(posterior)
     return replace(learned, problem=problem, posterior=posterior)
 
 
@@ -482,6 +484,7 @@ KINDS: dict[str, Kind] = {
             "shift": Array("m"),
         },
         (_DIFFERENT_ITEMS,),
+        omitted=("z",),  # the rows have it
     ),
     "kept": Kind(
         "penchant.gp:ActiveSet",
