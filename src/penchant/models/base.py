@@ -5,13 +5,13 @@ answers. Predictions, rankings, questions and files are written here, once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -26,12 +26,12 @@ from penchant.ask import (
     rng_for,
     without_last,
 )
-from penchant.data import ChoiceStages, Comparisons, Rankings
+from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows, feasible, z_of
+from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows
 from penchant.io import as_comparisons
-from penchant.likelihoods import ChoiceGroup, Likelihood, Outcomes
-from penchant.models.features import FeatureColumns, check_row_pairs, n_rows
+from penchant.likelihoods import Likelihood, Outcomes
+from penchant.models.features import FeatureColumns
 from penchant.models.parameters import (
     BY_NAME,
     NONE,
@@ -43,6 +43,14 @@ from penchant.models.parameters import (
     between,
     check_arguments,
     whole,
+)
+from penchant.models.predictive import (
+    OutcomeProbabilities,
+    check_row_pairs,
+    effect_values,
+    mean_log_predictive,
+    n_rows,
+    one_user_a_pair,
 )
 from penchant.models.store import save
 from penchant.models.tables import (
@@ -87,27 +95,6 @@ _MAKING_LOCKS = Lock()
 
 Answers = Comparisons | Iterable[tuple[Any, Any]]
 """Comparisons, or (winner, loser) pairs."""
-
-
-class OutcomeProbabilities(NamedTuple):
-    """P(first preferred), P(tie), P(second preferred), (k,) each."""
-
-    win: FloatArray
-    tie: FloatArray
-    loss: FloatArray
-
-    @classmethod
-    def of(cls, likelihood: Likelihood, difference: Normal) -> "OutcomeProbabilities":
-        """Of pairs whose difference of utilities is normal."""
-        mean, var = difference
-        win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
-        return cls(win, likelihood.prob_tie(mean, var), loss)
-
-    def given_decision(self, ties: bool) -> FloatArray:
-        """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""
-        if ties:
-            return np.column_stack(self)
-        return self.win / (self.win + self.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,32 +405,13 @@ class UtilityModel(BaseEstimator, ABC):
         item = fitted.learned.data.item_index(data.items)
         place = {name: number for number, name in enumerate(fitted.learned.data.users)}
         known = np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
-        effects = self._effects(fitted)
 
-        def predict(
-            pairs: IntArray,
-            who: IntArray | None,
-            z: FloatArray | None = None,
-            time: FloatArray | None = None,
-        ) -> OutcomeProbabilities:
+        def predict(pairs: IntArray, who: IntArray | None, *shown: Any) -> OutcomeProbabilities:
             users = None if who is None or not place else known[who]
-            return self._probabilities(fitted, item[pairs], users, None, z, time)
+            return self._probabilities(fitted, item[pairs], users, None, *shown)
 
-        single, log_prob, count = data.single_pairs(), np.zeros(0), np.zeros(0)
-        if len(single):
-            z = None if effects is None else z_of(single, effects.names)
-            pairs = np.column_stack([single.winner, single.loser])
-            win, tie, _ = predict(pairs, single.user, z, single.time)
-            counted = np.where(single.tie, tie > 0.0, True)
-            prob = np.where(single.tie, tie, win)[counted]
-            log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
-            count = single.count[counted].astype(float)
-        if data.rankings is not None:
-            choices = choice_log_predictive(data.rankings, lambda *asked: predict(*asked)[::2])
-            log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
-        if not len(count):
-            raise DataError("there is nothing to score: all comparisons are ties")
-        return float(np.average(log_prob, weights=count))
+        effects = self._effects(fitted)
+        return mean_log_predictive(data, () if effects is None else effects.names, predict)
 
     # Asking and telling
 
@@ -604,64 +572,3 @@ def warn_unless_converged(report: Report) -> None:
     """Warn, with advice, where inference did not converge."""
     if not report.converged:
         warn(report.advice(), ConvergenceWarning)
-
-
-def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
-    """(n_pairs,) users: the same one for all pairs, or one for each.
-
-    >>> one_user_a_pair(np.array([4]), 3).tolist()
-    [4, 4, 4]
-    """
-    if len(users) not in (1, n_pairs):
-        raise DataError(
-            f"there are {n_pairs} pairs and {len(users)} users: give one user for all pairs, or "
-            "one for each"
-        )
-    return np.broadcast_to(users, n_pairs)
-
-
-def effect_values(names: tuple[str, ...], n_pairs: int, given: Mapping[str, Any]) -> FloatArray:
-    """(q, n_pairs) values of the named effects for pairs; zero where none is given."""
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        known = ", ".join(map(repr, names)) or "none"
-        raise DataError(
-            f"{unknown[0]!r} is none of the effects that the model knows, {known}: fit it on "
-            "comparisons with first= or covariates=, or leave it out here"
-        )
-    z = np.zeros((len(names), n_pairs))
-    for name, values in given.items():
-        try:
-            z[names.index(name)] = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"{name!r} must be one number for all {n_pairs} pairs, or one for each"
-            ) from None
-    if not np.isfinite(z).all():
-        raise DataError("first and covariates of pairs must be finite numbers")
-    return z
-
-
-PairProbabilities = Callable[[IntArray, IntArray | None], tuple[FloatArray, FloatArray]]
-"""Pairs (k, 2) and users (k,) → P(first preferred) and P(second preferred)."""
-
-
-def choice_log_predictive(
-    rankings: Rankings, predict: PairProbabilities
-) -> tuple[FloatArray, FloatArray]:
-    """Log-probability of every choice that the rankings consist of, and how often it was made."""
-    stages = [part for stage in rankings.stages() for part in feasible(stage)]
-    logs = [_stage_log_predictive(stage, predict) for stage in stages]
-    return np.concatenate(logs), np.concatenate([s.count.astype(float) for s in stages])
-
-
-def _stage_log_predictive(stage: ChoiceStages, predict: PairProbabilities) -> FloatArray:
-    n, k = stage.item.shape
-    i, j = np.triu_indices(k, 1)
-    pairs = np.stack([stage.item[:, i].ravel(), stage.item[:, j].ravel()], axis=1)
-    users = None if stage.user is None else np.repeat(stage.user, len(i))
-    tiny = np.finfo(float).tiny
-    first, second = (np.log(np.maximum(p, tiny)) for p in predict(pairs, users))
-    edge = np.arange(len(pairs)).reshape(n, -1)
-    group = ChoiceGroup(edge, stage.chosen.astype(float), stage.count.astype(float))
-    return group.log_predictive(first - second)

@@ -10,49 +10,20 @@ from typing import Any, Self
 
 import numpy as np
 
+from penchant import communities, gp
 from penchant.ask import Belief, Joint
-from penchant.communities import (
-    LEARNING_SWEEPS,
-    SAMPLERS,
-    Answers,
-    Chain,
-    ChainPlan,
-    ChainState,
-    Draws,
-    FittedMixture,
-    MixtureData,
-    MixtureFitter,
-    PersonalSettings,
-    Support,
-    Watch,
-    beside_effects,
-    common_effects,
-)
+from penchant.communities import FittedMixture, MixtureFitter
 from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
-from penchant.gp import (
-    ItemHyper,
-    Normal,
-    Posterior,
-    UserPosteriors,
-    check_newcomers,
-    has_covariates,
-)
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.models.base import Fitted, OutcomeProbabilities, UtilityModel
-from penchant.models.community_report import (
-    Community,
-    Disagreement,
-    ItemView,
-    disagreements,
-    summarize,
-    summarize_communities,
-    view_items,
-)
-from penchant.models.defaults import maximize_choosing_covariance, taste_kernel, utility_kernel
+from penchant.models import community_report as report
+from penchant.models import sharded
+from penchant.models.base import Fitted, UtilityModel
+from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.multi_user_gp import maximize_choosing_covariance, taste_kernel
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
@@ -68,13 +39,7 @@ from penchant.models.parameters import (
     parameter,
     whole,
 )
-from penchant.models.sharded import (
-    CommunityShards,
-    check_all_here,
-    first_users,
-    learn_communities,
-    shards_of,
-)
+from penchant.models.predictive import OutcomeProbabilities
 from penchant.models.tables import Estimates
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
@@ -181,7 +146,7 @@ class CommunityGP(UtilityModel):
     likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
     inference: str = parameter("variational", one_of(("variational", "mcmc")))
     n_communities: int | None = parameter(None, NONE | whole(1))
-    sampler: str = parameter("collapsed", one_of(SAMPLERS))
+    sampler: str = parameter("collapsed", one_of(communities.SAMPLERS))
     personal: bool | str = parameter("auto", YES_OR_NO | one_of(("auto",)))
     n_sweeps: int = parameter(60, whole(2))
     n_chains: int = parameter(2, whole(1))
@@ -296,25 +261,25 @@ class CommunityGP(UtilityModel):
 
     def _find_in_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[FittedMixture, CommunityShards]:
+    ) -> tuple[FittedMixture, sharded.CommunityShards]:
         """Search among some users, then converge with the answers of all."""
         with threads_for(len(items)):
-            fitter = self._first_fitter(items, first_users(data))
-            return learn_communities(data, self.engine, self.address, fitter)
+            fitter = self._first_fitter(items, sharded.first_users(data))
+            return sharded.learn_communities(data, self.engine, self.address, fitter)
 
     def _first_fitter(self, items: Inputs, data: Comparisons) -> MixtureFitter:
-        answers = Answers.of(data)
+        answers = communities.Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
         if self.kernel is None:
             kernel = utility_kernel(items, self.max_rank)
         else:
             kernel = self.kernel.at_scale_of(items)
-        start = ItemHyper(kernel, likelihood)
+        start = gp.ItemHyper(kernel, likelihood)
         return self._fitter(data, answers, items, start)
 
     def _fitter(
-        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
+        self, data: Comparisons, answers: communities.Answers, items: Inputs, start: gp.ItemHyper
     ) -> MixtureFitter:
         """The fitter of these answers; start: the first hyperparameters."""
         personal = None
@@ -322,9 +287,11 @@ class CommunityGP(UtilityModel):
             kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
             required = not isinstance(self.personal, str)
             learn = partial(maximize_choosing_covariance, kernel=kernel)
-            personal = PersonalSettings(lambda: kernel or taste_kernel(items), required, learn)
+            personal = communities.PersonalSettings(
+                lambda: kernel or taste_kernel(items), required, learn
+            )
         *shape, rate = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
-        mixture = MixtureData(
+        mixture = communities.MixtureData(
             answers,
             items,
             start,
@@ -332,7 +299,7 @@ class CommunityGP(UtilityModel):
             max_rank=self.max_rank,
             concentration_prior=(shape[0], rate) if shape else None,
         )
-        plan = ChainPlan(
+        plan = communities.ChainPlan(
             sampler=self.sampler,
             n_warmup=self.n_sweeps // 2,
             learn=self.optimize is not None,
@@ -342,15 +309,19 @@ class CommunityGP(UtilityModel):
 
     def _fitter_again(self, found: FittedMixture) -> MixtureFitter:
         """The fitter of the current answers."""
-        check_all_here(found.n_elsewhere)
+        sharded.check_all_here(found.n_elsewhere)
         return self._fitter(found.data, found.answers, found.items, found.start)
 
     def _sampled(
-        self, fitter: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
+        self,
+        fitter: MixtureFitter,
+        chains: Sequence[communities.Chain],
+        n_sweeps: int,
+        personal: bool,
     ) -> FittedMixture:
         with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
-        if has_covariates(found.data):
+        if gp.has_covariates(found.data):
             found = replace(found, posteriors=found.infer_posteriors())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
@@ -370,7 +341,7 @@ class CommunityGP(UtilityModel):
         return membership
 
     @property
-    def posteriors_(self) -> tuple[Posterior, ...]:
+    def posteriors_(self) -> tuple[gp.Posterior, ...]:
         """The posterior of each community's utilities."""
         return self._mixture.posteriors
 
@@ -391,14 +362,14 @@ class CommunityGP(UtilityModel):
         return {self.n_communities_: 1.0} if draws is None else draws.counts()
 
     @property
-    def communities_(self) -> list[Community]:
+    def communities_(self) -> list[report.Community]:
         """Summaries of the communities, largest first."""
         fitted, found = self._fitted(), self._mixture
         names = (fitted.columns.names, fitted.user_columns.names)
-        return summarize_communities(found, *names, np.random.default_rng(found.seed))
+        return report.summarize_communities(found, *names, np.random.default_rng(found.seed))
 
     @property
-    def personal_(self) -> UserPosteriors | None:
+    def personal_(self) -> gp.UserPosteriors | None:
         """The posterior of each user's own utilities, where users vary inside communities."""
         personal = self._mixture.personal
         return None if personal is None else personal.posterior
@@ -409,12 +380,12 @@ class CommunityGP(UtilityModel):
         return self._mixture.communal_share
 
     @property
-    def chains_(self) -> tuple[Chain, ...]:
+    def chains_(self) -> tuple[communities.Chain, ...]:
         """The chains with their last states; `resume` continues them."""
         return self._mixture.chains
 
     @property
-    def draws_(self) -> Draws | None:
+    def draws_(self) -> communities.Draws | None:
         """The draws of the chains; None after a search."""
         return self._mixture.draws
 
@@ -424,7 +395,7 @@ class CommunityGP(UtilityModel):
         return self._mixture.sampled
 
     @property
-    def support_(self) -> Support:
+    def support_(self) -> communities.Support:
         """Whether the communities are real, with the numbers behind the verdict.
 
         The first use (also through `verdict_` and `describe`) takes two to ten times as long as
@@ -452,27 +423,27 @@ class CommunityGP(UtilityModel):
         if support.verdict == "personal":
             lines = [*map(str, self.disagreement())]
         if support.verdict != "personal" or self.has_communities_:
-            views = view_items(self._mixture)
-            lines.append(summarize(self.community_counts_, self.communities_, views))
+            views = report.view_items(self._mixture)
+            lines.append(report.summarize(self.community_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
 
-    def consensus(self, k: int = 5) -> list[ItemView]:
+    def consensus(self, k: int = 5) -> list[report.ItemView]:
         """The k items that communities agree on most, liked or not."""
         check_arguments(self, "consensus", k=(k, whole(1)))
-        return view_items(self._mixture)[:k]
+        return report.view_items(self._mixture)[:k]
 
-    def divisive(self, k: int = 5) -> list[ItemView]:
+    def divisive(self, k: int = 5) -> list[report.ItemView]:
         """The k items that divide communities most."""
         check_arguments(self, "divisive", k=(k, whole(1)))
-        return view_items(self._mixture)[::-1][:k]
+        return report.view_items(self._mixture)[::-1][:k]
 
-    def disagreement(self, k: int = 3) -> list[Disagreement]:
+    def disagreement(self, k: int = 3) -> list[report.Disagreement]:
         """The k main directions along which people differ, with or without groups.
 
         An empty list where all have the same utilities: one community without personal taste.
         """
         check_arguments(self, "disagreement", k=(k, whole(1)))
-        return disagreements(self._mixture, k)
+        return report.disagreements(self._mixture, k)
 
     def write_memberships(self, folder: str | PathLike[str]) -> None:
         """Write the memberships of every user of the scanned comparisons: Parquet files of the
@@ -480,7 +451,7 @@ class CommunityGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        shards: CommunityShards = shards_of(self, "others have membership_")
+        shards: sharded.CommunityShards = sharded.shards_of(self, "others have membership_")
         shards.write(Path(folder), self.engine, self.address)
 
     def _belief(self, fitted: Fitted, user: int | None) -> Belief:
@@ -500,7 +471,7 @@ class CommunityGP(UtilityModel):
         own = found.personal
         return found.population().spread if own is None else own.posterior.spread()
 
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> gp.Normal:
         found: FittedMixture = fitted.learned
         return found.utilities(users, None if X is None else fitted.columns.new_items(X))
 
@@ -519,7 +490,9 @@ class CommunityGP(UtilityModel):
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
             own = posterior.known_differences(users, first, second)
-            return OutcomeProbabilities.of(posterior.likelihood, beside_effects(posterior, own, z))
+            return OutcomeProbabilities.of(
+                posterior.likelihood, communities.beside_effects(posterior, own, z)
+            )
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
         for share, community in zip(shares.T, found.at(target), strict=True):
@@ -533,7 +506,7 @@ class CommunityGP(UtilityModel):
             if own.effects is None:
                 return None
             return Estimates.of(own.effects, own.shared_lower)
-        found = common_effects(fitted.learned.posteriors)
+        found = communities.common_effects(fitted.learned.posteriors)
         return None if found is None else Estimates(found[0], *found[1])
 
     # Adding and removing answers
@@ -545,7 +518,7 @@ class CommunityGP(UtilityModel):
         of `membership_` come after the others.
         """
         found, data = self._fitted().learned, self._comparisons(data)
-        check_newcomers(found.data, data)
+        gp.check_newcomers(found.data, data)
         return self._copy_with(found.with_newcomers(found.data.extend(data)))
 
     def resume(self, n_sweeps: int) -> Self:
@@ -567,14 +540,14 @@ class CommunityGP(UtilityModel):
 
     def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
         found: FittedMixture = fitted.learned
-        check_all_here(found.n_elsewhere)
+        sharded.check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, reconverge)
 
     def _refit(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
         found: FittedMixture = fitted.learned
-        check_all_here(found.n_elsewhere)
+        sharded.check_all_here(found.n_elsewhere)
         left = replace(found, data=data)
         if found.draws is None and len(data) <= SEARCHED_AGAIN:
             return self._fit_again(left)
@@ -589,7 +562,9 @@ class CommunityGP(UtilityModel):
             return replace(
                 self._fitter_again(found).fit_by_search(), user_features=found.user_features
             )
-        return self._resumed(found, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
+        return self._resumed(
+            found, self.n_sweeps - self.n_sweeps // 2 + communities.LEARNING_SWEEPS
+        )
 
     def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
         """After more sweeps of every chain."""
@@ -600,7 +575,7 @@ class CommunityGP(UtilityModel):
 
 
 @contextmanager
-def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[Watch]:
+def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[communities.Watch]:
     """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
     from rich.console import Console
     from rich.progress import Progress
@@ -612,7 +587,7 @@ def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[Watch]:
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("sampling communities", total=n_sweeps)
 
-        def watch(state: ChainState) -> None:
+        def watch(state: communities.ChainState) -> None:
             words = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
             bar.update(task, advance=1, description=words)
 

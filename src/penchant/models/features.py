@@ -157,45 +157,6 @@ def evenly_spaced(n: int, size: int) -> IntArray:
     return np.unique(np.linspace(0, n - 1, min(n, size)).round().astype(np.intp))
 
 
-def check_row_pairs(pairs: Any, n: int) -> IntArray:
-    """(k, 2) row numbers below n."""
-    index = np.asarray(pairs)
-    if index.ndim != 2 or index.shape[1] != 2 or index.dtype.kind not in "iu":
-        raise DataError(
-            f"pairs has shape {index.shape} and type {index.dtype}: with X given it must be (k, 2) "
-            "row numbers of X"
-        )
-    if index.size and (index.min() < 0 or index.max() >= n):
-        raise DataError(f"pairs names row {index.max()} and X has {n} rows: count from 0")
-    return index.astype(np.intp)
-
-
-def size_of_relations(relations: Mapping[str, Any]) -> int:
-    """How many items the graphs cover."""
-    if not isinstance(relations, Mapping):
-        raise DataError(
-            f"relations is {relations!r}: it must be a dictionary {{name: graph}}, each graph over "
-            "the training items followed by the new ones"
-        )
-    weights: list[Any] = [getattr(graph, "weights", graph) for graph in relations.values()]
-    shapes = {np.shape(each) for each in weights}
-    sizes = {shape[0] if len(shape) == 2 else 0 for shape in shapes}
-    if len(sizes) != 1 or 0 in sizes:
-        raise DataError(
-            f"relations cover {sorted(sizes)} items: every graph must cover the training items "
-            "followed by the new ones"
-        )
-    return int(sizes.pop())
-
-
-def n_rows(X: Any, name: str = "X") -> int:
-    """The number of rows of features that are not checked yet."""
-    try:
-        return int(X.shape[0]) if sparse.issparse(X) else len(X)
-    except TypeError:
-        raise DataError(f"{name} is {X!r}: it must be a matrix of features") from None
-
-
 @dataclass(frozen=True)
 class Scaling:
     """Centre and scale of each feature, so that one default lengthscale suits all.
@@ -336,13 +297,6 @@ class FeatureColumns:
         if features is None or self.scaling is None:
             return features
         return self.scaling.apply(features)
-
-
-def stacked(known: Features, new: Features) -> Features:
-    """Rows below rows, sparse if those above are."""
-    if isinstance(known, sparse.sparray):
-        return sparse.csr_array(sparse.vstack([known, sparse.csr_array(new)]))
-    return np.concatenate([known, new.toarray() if isinstance(new, sparse.sparray) else new])
 
 
 def _names(X: Any, n_columns: int, what: str) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import floor, log, log10, nan
 from os import PathLike
@@ -12,12 +13,25 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 import numpy as np
 from scipy.special import ndtri
 
+from penchant import gp
 from penchant.ask import Belief
 from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import ORDER, EffectPosterior, RaterAnswers, rater_levels, summarize_ranks
 from penchant.io import whole_file
+from penchant.kernels import (
+    RBF,
+    FreeCovariance,
+    GraphKernel,
+    Independent,
+    Inputs,
+    Kernel,
+    Linear,
+    LowRankCovariance,
+    Matern,
+    Product,
+)
 from penchant.likelihoods import Gaussian, Likelihood, Raters
+from penchant.models.defaults import difference_variance
 from penchant.models.parameters import between, check_argument
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -374,7 +388,7 @@ def ranking_of(
     Utilities and their intervals are relative to the average item: comparisons do not identify the
     common level of all utilities.
     """
-    ranks = summarize_ranks(belief, level, n_samples, rng)
+    ranks = gp.summarize_ranks(belief, level, n_samples, rng)
     deviations = float(ndtri(0.5 + 0.5 * level))
     reach = deviations * np.sqrt(belief.contrast_var)
     mean = belief.mean - belief.mean.mean()
@@ -442,7 +456,7 @@ class Estimates(NamedTuple):
     var: FloatArray
 
     @classmethod
-    def of(cls, effects: EffectPosterior, lower: FloatArray) -> "Estimates":
+    def of(cls, effects: gp.EffectPosterior, lower: FloatArray) -> "Estimates":
         """From the posterior of effects and utilities; lower: the factor of the utilities'."""
         return cls(effects.names, effects.mean, np.diagonal(effects.covariance(lower)))
 
@@ -485,7 +499,7 @@ class Effects(RowTable[Effect]):
         columns = (found.mean, found.mean - reach, found.mean + reach, win / (win + loss))
         numbers = np.column_stack(columns).tolist()
         rows = (
-            Effect(name, estimate, low, high, prob if name == ORDER else None)
+            Effect(name, estimate, low, high, prob if name == gp.ORDER else None)
             for name, (estimate, low, high, prob) in zip(found.names, numbers, strict=True)
         )
         return cls(tuple(rows), level)
@@ -569,7 +583,7 @@ class RaterTable(RowTable[Rater]):
 
 
 def rater_table(
-    answered: RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
+    answered: gp.RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
 ) -> RaterTable:
     """Estimate the reliability of every user with answers."""
     if isinstance(likelihood, Gaussian):
@@ -577,7 +591,7 @@ def rater_table(
             "raters_ needs answers that are right or wrong, and likelihood='gaussian' has margins: "
             "fit with 'probit', 'logit' or 'ties' to judge raters"
         )
-    judged = rater_levels(answered, likelihood)
+    judged = gp.rater_levels(answered, likelihood)
     low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
     reliability, kind = judged.mean, "noise"
     if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
@@ -641,3 +655,64 @@ def describe_scale(model: Any) -> str:
         f"own utilities a person prefers the better item {100 * win / (win + loss):.0f} times of "
         "100."
     )
+
+
+class SourceShare(NamedTuple):
+    """Share of the prior variance of a random difference, before and after learning."""
+
+    prior: float
+    posterior: float
+
+
+@dataclass(frozen=True)
+class SourcesReport(gp.Report):
+    """How inference went, and the share of each source in the prior, see `shares`."""
+
+    shares: Mapping[str, SourceShare] = field(default_factory=dict)
+
+
+def shares(start: Kernel, learned: Kernel, items: Inputs) -> dict[str, SourceShare]:
+    """The share of each source, before and after learning; each column adds up to one.
+
+    A source that only learning added has a prior share of zero.
+
+    >>> from penchant.kernels import RBF
+    >>> items = Inputs(np.arange(4.0)[:, None], index=np.arange(4))
+    >>> found = shares(RBF(), RBF() + Independent(), items)
+    >>> found["features"].prior, found["item effects"].prior
+    (1.0, 0.0)
+    """
+    before, after = _by_source(start, items), _by_source(learned, items)
+    names = dict.fromkeys([*before, *after])
+    return {name: SourceShare(before.get(name, 0.0), after.get(name, 0.0)) for name in names}
+
+
+def _by_source(kernel: Kernel, items: Inputs) -> dict[str, float]:
+    variance = np.array([difference_variance(part, items) for part in kernel.parts])
+    total = float(variance.sum()) or 1.0
+    times: Counter[str] = Counter()
+    found: dict[str, float] = {}
+    for part, share in zip(kernel.parts, (variance / total).tolist(), strict=True):
+        name = source_name(part)
+        times[name] += 1
+        found[name if times[name] == 1 else f"{name} {times[name]}"] = share
+    return found
+
+
+def source_name(kernel: Kernel) -> str:
+    """What a part of a prior is about.
+
+    >>> source_name(Independent()), source_name(Linear() * Independent())
+    ('item effects', 'features × item effects')
+    """
+    if isinstance(kernel, Product):
+        return " × ".join(map(source_name, kernel.kernels))
+    if isinstance(kernel, GraphKernel):
+        return kernel.relation
+    if isinstance(kernel, Independent):
+        return "item effects"
+    if isinstance(kernel, RBF | Matern | Linear):
+        return "features"
+    if isinstance(kernel, FreeCovariance | LowRankCovariance):
+        return "learned covariance"
+    return type(kernel).__name__
