@@ -19,7 +19,7 @@ from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.models import community_report as report
-from penchant.models import sharded
+from penchant.models import sharded, tables
 from penchant.models.base import Fitted, UtilityModel
 from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
@@ -40,7 +40,6 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.predictive import OutcomeProbabilities
-from penchant.models.tables import Estimates
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -500,14 +499,12 @@ class CommunityGP(UtilityModel):
             total += share * np.stack(OutcomeProbabilities.of(community.likelihood, difference))
         return OutcomeProbabilities(*total)
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
+    def _effects(self, fitted: Fitted) -> tables.Estimates:
         if fitted.learned.personal is not None:
             own = fitted.learned.personal.posterior
-            if own.effects is None:
-                return None
-            return Estimates.of(own.effects, own.shared_lower)
+            return tables.Estimates.of(own.effects, own.shared_lower)
         found = communities.common_effects(fitted.learned.posteriors)
-        return None if found is None else Estimates(found[0], *found[1])
+        return tables.NO_EFFECTS if found is None else tables.Estimates(found[0], *found[1])
 
     # Adding and removing answers
 

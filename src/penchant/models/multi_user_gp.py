@@ -463,10 +463,8 @@ class MultiUserGP(UtilityModel):
             mean, var = mean + shift.mean, var + shift.var
         return OutcomeProbabilities.of(posterior.likelihood, gp.Normal(mean, var))
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
+    def _effects(self, fitted: Fitted) -> Estimates:
         posterior: gp.UserPosteriors = fitted.learned.posterior
-        if posterior.effects is None:
-            return None
         return Estimates.of(posterior.effects, posterior.shared_lower)
 
     def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:

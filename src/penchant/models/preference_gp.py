@@ -437,10 +437,8 @@ class PreferenceGP(UtilityModel):
         difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
         return OutcomeProbabilities.of(posterior.likelihood, difference)
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
+    def _effects(self, fitted: Fitted) -> Estimates:
         posterior: gp.Posterior = fitted.learned.posterior
-        if posterior.effects is None:
-            return None
         return Estimates.of(posterior.effects, posterior.lower)
 
     def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:
@@ -495,12 +493,12 @@ class PreferenceGP(UtilityModel):
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
-    def _new_answers(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
-        data: Comparisons = fitted.learned.data  # answers without a name stay unnamed
-        return as_answers(data, more, gp.UNNAMED if is_unnamed(data, more, user) else user)
-
-    def _old_answers(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
-        return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
+    def _answers(self, fitted: Fitted, given: Answers, user: Any, to_add: bool) -> Comparisons:
+        data: Comparisons = fitted.learned.data
+        if not to_add:
+            return answers_in_pool(data, given, user, self.raters is None)
+        # answers without a name stay unnamed
+        return as_answers(data, given, gp.UNNAMED if is_unnamed(data, given, user) else user)
 
 
 def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:
