@@ -1,7 +1,6 @@
 """CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -23,7 +22,11 @@ from penchant.models import sharded, tables
 from penchant.models.base import Fitted, UtilityModel
 from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.multi_user_gp import maximize_choosing_covariance, taste_kernel
+from penchant.models.multi_user_gp import (
+    maximize_choosing_covariance,
+    progress_bar,
+    taste_kernel,
+)
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,
@@ -199,11 +202,8 @@ class CommunityGP(UtilityModel):
 
     def _check_together(self) -> None:
         if self.inference == "variational":
-            given = [
-                f"{name}={getattr(self, name)!r}"
-                for name in OF_CHAINS
-                if getattr(self, name) != getattr(CommunityGP, name)
-            ]
+            chosen = {name: getattr(self, name) for name in OF_CHAINS}
+            given = [f"{n}={v!r}" for n, v in chosen.items() if v != getattr(CommunityGP, n)]
             if given:  # not refused: one script may try both ways to infer
                 warn(
                     f"CommunityGP: {', '.join(given)} without effect: the search has no chains; "
@@ -270,12 +270,11 @@ class CommunityGP(UtilityModel):
         answers = communities.Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
-        if self.kernel is None:
-            kernel = utility_kernel(items, self.max_rank)
-        else:
-            kernel = self.kernel.at_scale_of(items)
-        start = gp.ItemHyper(kernel, likelihood)
-        return self._fitter(data, answers, items, start)
+        kernel = self._given_kernel(items) or utility_kernel(items, self.max_rank)
+        return self._fitter(data, answers, items, gp.ItemHyper(kernel, likelihood))
+
+    def _given_kernel(self, items: Inputs) -> Kernel | None:
+        return None if self.kernel is None else self.kernel.at_scale_of(items)
 
     def _fitter(
         self, data: Comparisons, answers: communities.Answers, items: Inputs, start: gp.ItemHyper
@@ -283,11 +282,11 @@ class CommunityGP(UtilityModel):
         """The fitter of these answers; start: the first hyperparameters."""
         personal = None
         if self.personal and self.max_rank is None:
-            kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
-            required = not isinstance(self.personal, str)
-            learn = partial(maximize_choosing_covariance, kernel=kernel)
+            kernel, required = self._given_kernel(items), not isinstance(self.personal, str)
             personal = communities.PersonalSettings(
-                lambda: kernel or taste_kernel(items), required, learn
+                lambda: kernel or taste_kernel(items),
+                required,
+                partial(maximize_choosing_covariance, kernel=kernel),
             )
         *shape, rate = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
         mixture = communities.MixtureData(
@@ -318,7 +317,11 @@ class CommunityGP(UtilityModel):
         n_sweeps: int,
         personal: bool,
     ) -> FittedMixture:
-        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
+        def words(state: communities.ChainState) -> str:
+            return f"chain {state.seed[-1] + 1}, {len(state.utilities)} communities"
+
+        total = len(chains) * n_sweeps
+        with progress_bar("sampling communities", self.progress, words, total) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
         if gp.has_covariates(found.data):
             found = replace(found, posteriors=found.infer_posteriors())
@@ -467,12 +470,13 @@ class CommunityGP(UtilityModel):
 
     def _spread(self, fitted: Fitted) -> FloatArray:
         found: FittedMixture = fitted.learned
-        own = found.personal
-        return found.population().spread if own is None else own.posterior.spread()
+        if found.personal is not None:
+            return found.personal.posterior.spread()
+        return found.population().spread
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> gp.Normal:
         found: FittedMixture = fitted.learned
-        return found.utilities(users, None if X is None else fitted.columns.new_items(X))
+        return found.utilities(users, fitted.columns.new_items(X))
 
     def _probabilities(
         self,
@@ -484,14 +488,12 @@ class CommunityGP(UtilityModel):
         time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         found: FittedMixture = fitted.learned
-        target = None if X is None else fitted.columns.new_items(X)
-        first, second = pairs[:, 0], pairs[:, 1]
+        target, (first, second) = fitted.columns.new_items(X), pairs.T
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
-            own = posterior.known_differences(users, first, second)
-            return OutcomeProbabilities.of(
-                posterior.likelihood, communities.beside_effects(posterior, own, z)
-            )
+            difference = posterior.known_differences(users, first, second)
+            difference = communities.beside_effects(posterior, difference, z)
+            return OutcomeProbabilities.of(posterior.likelihood, difference)
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
         for share, community in zip(shares.T, found.at(target), strict=True):
@@ -556,12 +558,10 @@ class CommunityGP(UtilityModel):
     def _fit_again(self, found: FittedMixture) -> FittedMixture:
         """Search or sample the communities and hyperparameters again."""
         if found.draws is None:
-            return replace(
-                self._fitter_again(found).fit_by_search(), user_features=found.user_features
-            )
-        return self._resumed(
-            found, self.n_sweeps - self.n_sweeps // 2 + communities.LEARNING_SWEEPS
-        )
+            again = self._fitter_again(found).fit_by_search()
+            return replace(again, user_features=found.user_features)
+        n_sweeps = self.n_sweeps - self.n_sweeps // 2 + communities.LEARNING_SWEEPS
+        return self._resumed(found, n_sweeps)
 
     def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
         """After more sweeps of every chain."""
@@ -569,23 +569,3 @@ class CommunityGP(UtilityModel):
         personal = not isinstance(self.personal, str) or found.personal is not None
         after = self._sampled(fitter, fitter.chains_of(found), n_sweeps, personal)
         return replace(after, user_features=found.user_features)
-
-
-@contextmanager
-def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[communities.Watch]:
-    """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
-        yield lambda state: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("sampling communities", total=n_sweeps)
-
-        def watch(state: communities.ChainState) -> None:
-            words = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
-            bar.update(task, advance=1, description=words)
-
-        yield watch

@@ -1,6 +1,6 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -271,17 +271,16 @@ class MultiUserGP(UtilityModel):
         problem = gp.UserProblem.of(items, users, votes, settings)
         with threads_for(len(items)):
             solution = self._solution(problem, some)
-            with progress_bar("sweeping all users", self.progress) as watch:
-                learned, shards = sharded.learn_shards(
-                    data, self.engine, self.address, problem, some, solution, watch
-                )
+            with progress_bar("sweeping all users", self.progress, _evaluation) as watch:
+                where = (data, self.engine, self.address)
+                learned, shards = sharded.learn_shards(*where, problem, some, solution, watch)
         warn_unless_converged(learned.report)
         return learned, shards
 
     def _solve(self, problem: gp.UserProblem, start: gp.UserHyper) -> gp.UserSolution:
         if self.optimize is None:
             return gp.solve(problem, start)
-        with progress_bar("learning from users", self.progress) as watch:
+        with progress_bar("learning from users", self.progress, _evaluation) as watch:
             if self.optimize == "em":
                 return gp.expectation_maximize(problem, start, watch)
             how = (self.kernel, self.n_restarts, self.random_state, watch)
@@ -312,9 +311,9 @@ class MultiUserGP(UtilityModel):
         """The item kernel given, or the default one."""
         if isinstance(self.kernel, Kernel):
             return self.kernel.at_scale_of(items)
-        return taste_kernel(
-            replace(items, X=None, relations={}) if self.kernel == "free" else items
-        )
+        if self.kernel == "free":
+            items = replace(items, X=None, relations={})
+        return taste_kernel(items)
 
     def _shared_kernel(self, users: Inputs) -> Kernel:
         """The user kernel given, or the default one."""
@@ -434,7 +433,7 @@ class MultiUserGP(UtilityModel):
 
     def _at(self, fitted: Fitted, X: Any) -> gp.UserPosteriors:
         posterior: gp.UserPosteriors = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
+        return posterior.at(fitted.columns.new_items(X))
 
     def _belief(self, fitted: Fitted, user: int | None) -> gp.Posterior:
         posterior: gp.UserPosteriors = fitted.learned.posterior
@@ -539,48 +538,51 @@ class MultiUserGP(UtilityModel):
             updated = gp.rank_one_update_users(learned, data, problem)
             if updated is not None:
                 return updated
-        return self._reconverge(learned, data, problem)
+        return self._refit(fitted, data)
 
     def _refit(self, fitted: Fitted, data: Comparisons) -> gp.FitState[gp.UserProblem]:
         sharded.check_all_here(fitted.learned.n_elsewhere)
         learned: gp.FitState[gp.UserProblem] = fitted.learned
-        return self._reconverge(learned, data, problem_after(learned, data))
-
-    def _relearn(self, fitted: Fitted) -> gp.FitState[gp.UserProblem]:
-        sharded.check_all_here(fitted.learned.n_elsewhere)
-        return self._learn(fitted.learned.problem, fitted.learned.data)
-
-    def _reconverge(
-        self, learned: gp.FitState[gp.UserProblem], data: Comparisons, problem: gp.UserProblem
-    ) -> gp.FitState[gp.UserProblem]:
-        """The state of other answers under the same hyperparameters."""
+        problem = problem_after(learned, data)
         solution = gp.solve(problem, learned.hyper, learned.carried_sites(problem))
         return self._state(data, problem, solution)
 
+    def _relearn(self, fitted: Fitted) -> gp.FitState[gp.UserProblem]:
+        return self._learn(fitted.learned.problem, fitted.learned.data)
+
 
 @contextmanager
-def progress_bar(title: str, shown: bool) -> Iterator[gp.Callback | None]:
-    """A callback for each evaluation of the evidence; None where no terminal shows it."""
+def progress_bar(
+    title: str, shown: bool, words: Callable[..., str], n_steps: int | None = None
+) -> Iterator[Callable[..., None]]:
+    """A callback for each step, which shows `words` of its arguments; on a terminal only."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield None
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda *told: None
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
-        TimeElapsedColumn(),
-    )
+    left = () if n_steps is None else (BarColumn(), TimeRemainingColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), *left, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None, n=0, value="…")
+        task = bar.add_task(title, total=n_steps)
 
-        def watch(n_evaluations: int, value: float) -> None:
-            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
+        def watch(*told: Any) -> None:
+            bar.update(task, advance=1, description=f"{title}: {words(*told)}")
 
         yield watch
+
+
+def _evaluation(n_evaluations: int, value: float) -> str:
+    return f"evaluation {n_evaluations}, log evidence {value:,.1f}"
 
 
 def problem_after(learned: gp.FitState[gp.UserProblem], data: Comparisons) -> gp.UserProblem:

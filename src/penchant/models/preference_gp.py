@@ -407,7 +407,7 @@ class PreferenceGP(UtilityModel):
 
     def _at(self, fitted: Fitted, X: Any) -> gp.Posterior:
         posterior: gp.Posterior = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
+        return posterior.at(fitted.columns.new_items(X))
 
     def _belief(self, fitted: Fitted, user: int | None) -> gp.Posterior:
         return fitted.learned.posterior
