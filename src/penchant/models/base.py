@@ -47,14 +47,8 @@ if TYPE_CHECKING:
     class BaseEstimator:
         """What the base of scikit-learn, which is untyped, brings."""
 
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Parameters by name."""
-            raise NotImplementedError
-
-        def set_params(self, **params: Any) -> Self:
-            """Change parameters by name."""
-            raise NotImplementedError
-
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
         def __sklearn_tags__(self) -> Any: ...
 
 else:
@@ -110,12 +104,7 @@ class UtilityModel(BaseEstimator, ABC):
     _history: tuple[Fitted, ...] = ()
 
     @abstractmethod
-    def fit(
-        self,
-        X: Any,
-        data: Comparisons,
-        relations: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def fit(self, X: Any, data: Comparisons, relations: Mapping[str, Any] | None = None) -> Self:
         """Learn from comparisons.
 
         X : (n_items, d) features, by name or in the order of `data.items`; or None.

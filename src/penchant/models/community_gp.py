@@ -22,11 +22,7 @@ from penchant.models import sharded, tables
 from penchant.models.base import Fitted, UtilityModel
 from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
-from penchant.models.multi_user_gp import (
-    maximize_choosing_covariance,
-    progress_bar,
-    taste_kernel,
-)
+from penchant.models.multi_user_gp import maximize_choosing_covariance, progress_bar, taste_kernel
 from penchant.models.parameters import (
     CONCENTRATION,
     KERNEL,

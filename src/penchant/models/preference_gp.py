@@ -13,12 +13,9 @@ from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import DataError
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
+from penchant.models import tables
 from penchant.models.base import Answers, Fitted, UtilityModel, warn_unless_converged
-from penchant.models.defaults import (
-    balanced_kernel,
-    choose_tie_likelihood,
-    maximize_with_relevance,
-)
+from penchant.models.defaults import balanced_kernel, choose_tie_likelihood, maximize_with_relevance
 from penchant.models.features import fitted_items
 from penchant.models.parameters import (
     DEVICE,
@@ -37,14 +34,6 @@ from penchant.models.parameters import (
 )
 from penchant.models.predictive import OutcomeProbabilities, as_days, posterior_of_new_nodes
 from penchant.models.store import rebuilt
-from penchant.models.tables import (
-    Estimates,
-    Ranking,
-    SourceShare,
-    SourcesReport,
-    check_named,
-    shares,
-)
 from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
@@ -191,7 +180,7 @@ class PreferenceGP(UtilityModel):
             return self._learn_paths(items, data)
         likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
-            check_named(data, f"raters={self.raters!r}")
+            tables.check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         problem = self._problem(items, data, likelihood)
         likelihood.check(problem.edges.outcomes)
@@ -283,7 +272,7 @@ class PreferenceGP(UtilityModel):
         return float(self._fitted().learned.log_evidence)
 
     @property
-    def shares_(self) -> dict[str, SourceShare]:
+    def shares_(self) -> dict[str, tables.SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
 
         The sources are features, each relation, and item effects. A kernel that is given is
@@ -291,10 +280,10 @@ class PreferenceGP(UtilityModel):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        return shares(self._item_kernel(items), learned.hyper.kernel, items)
+        return tables.shares(self._item_kernel(items), learned.hyper.kernel, items)
 
     @property
-    def report_(self) -> SourcesReport:
+    def report_(self) -> tables.SourcesReport:
         """How inference went, the shares of the prior's sources, and by how much correlated
         answers widen intervals."""
         learned = self._fitted().learned
@@ -302,7 +291,7 @@ class PreferenceGP(UtilityModel):
         if self.drift is None and learned.posterior.widening is not None:
             entries["n_people"] = len(np.unique(learned.data.user))
             entries["widened"] = learned.posterior.widened
-        return SourcesReport(**entries)
+        return tables.SourcesReport(**entries)
 
     # Predictions
 
@@ -364,7 +353,7 @@ class PreferenceGP(UtilityModel):
 
     def rank(
         self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
-    ) -> Ranking:
+    ) -> tables.Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
 
         user : whose; None for people at large. level : of the intervals.
@@ -437,9 +426,9 @@ class PreferenceGP(UtilityModel):
         difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
         return OutcomeProbabilities.of(posterior.likelihood, difference)
 
-    def _effects(self, fitted: Fitted) -> Estimates:
+    def _effects(self, fitted: Fitted) -> tables.Estimates:
         posterior: gp.Posterior = fitted.learned.posterior
-        return Estimates.of(posterior.effects, posterior.lower)
+        return tables.Estimates.of(posterior.effects, posterior.lower)
 
     def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:
         learned: gp.FitState[Any] = fitted.learned

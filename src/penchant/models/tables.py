@@ -4,7 +4,7 @@ mean, in words."""
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from math import floor, log, log10, nan
@@ -59,9 +59,6 @@ class RowTable(Sequence[RowT]):
         if isinstance(key, slice):
             return replace(self, rows=self.rows[key])
         return self.rows[key]
-
-    def __iter__(self) -> Iterator[RowT]:
-        return iter(self.rows)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Rows as plain dictionaries."""

@@ -14,30 +14,10 @@ from typing import Any, Self, get_type_hints
 import numpy as np
 from scipy import sparse
 
+from penchant import gp
 from penchant.communities import FittedMixture
 from penchant.data import Comparisons, Table
 from penchant.errors import DataError
-from penchant.gp import (
-    RULES,
-    Covariates,
-    FitState,
-    Inference,
-    ItemHyper,
-    ItemProblem,
-    PathHyper,
-    PathProblem,
-    Posterior,
-    Report,
-    Rows,
-    Settings,
-    Sites,
-    Solution,
-    TimeGrid,
-    UserHyper,
-    UserPosteriors,
-    UserProblem,
-    timed_rows,
-)
 from penchant.kernels import Inputs, Kernel, known_kernels
 from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
@@ -70,8 +50,8 @@ ESTIMATORS = (
 """Every estimator by its public name; its module is imported when first needed."""
 
 STATES: dict[str, tuple[type, ...]] = {
-    "PreferenceGP": (ItemProblem, PathProblem),
-    "MultiUserGP": (UserProblem,),
+    "PreferenceGP": (gp.ItemProblem, gp.PathProblem),
+    "MultiUserGP": (gp.UserProblem,),
     "CommunityGP": (FittedMixture,),
 }
 """The problem that a model of utilities solves, or the mixture that it fits."""
@@ -144,28 +124,28 @@ class StoredLearned:
     where one refresh of the sites would be slow."""
 
     data: Comparisons
-    hyper: ItemHyper | UserHyper | PathHyper
+    hyper: gp.ItemHyper | gp.UserHyper | gp.PathHyper
     items: Inputs
     users: Inputs | None
-    calendar: TimeGrid | None
+    calendar: gp.TimeGrid | None
     effect_names: tuple[str, ...]
     effect_sd: FloatArray | None
-    sites: Sites | None
-    posterior: Posterior | UserPosteriors | None
+    sites: gp.Sites | None
+    posterior: gp.Posterior | gp.UserPosteriors | None
     log_evidence: float
-    report: Report
+    report: gp.Report
     n_pending_sites: int
     rule: str
     max_rank: int | None
     n_elsewhere: int
 
     @classmethod
-    def of(cls, learned: FitState[Any]) -> Self:
+    def of(cls, learned: gp.FitState[Any]) -> Self:
         """What is stored of it."""
         problem = learned.problem
-        is_of_users = isinstance(problem, UserProblem)
+        is_of_users = isinstance(problem, gp.UserProblem)
         # paths read theirs off the data
-        shown = None if isinstance(problem, PathProblem) else problem.edges.shown
+        shown = None if isinstance(problem, gp.PathProblem) else problem.edges.shown
         return cls(
             items=problem.items if is_of_users else problem.universe,
             users=problem.users if is_of_users else None,
@@ -178,31 +158,31 @@ class StoredLearned:
             **{name: getattr(learned, name) for name in _AS_THEY_ARE},
         )
 
-    def restored(self) -> FitState[Any]:
+    def restored(self) -> gp.FitState[Any]:
         """With the problem that the data pose, and the posterior.
 
         Of items it is not complete: what their answers count depends on the estimator, which
         calls `rebuilt`.
         """
-        settings, shown, by_rater = Settings(self.rule), None, self.hyper.likelihood.by_rater
+        settings, shown, by_rater = gp.Settings(self.rule), None, self.hyper.likelihood.by_rater
         # order and covariates count only where their effects were learned
         data = self.data if self.effect_names else self.data.bare()
         if self.effect_names:
             none = np.zeros((len(self.effect_names), 0))
-            shown = Covariates(self.effect_names, none, np.asarray(self.effect_sd))
-        problem: ItemProblem | UserProblem | PathProblem
+            shown = gp.Covariates(self.effect_names, none, np.asarray(self.effect_sd))
+        problem: gp.ItemProblem | gp.UserProblem | gp.PathProblem
         if self.calendar is not None:
-            rows = timed_rows(self.data, self.calendar)
-            problem = PathProblem(self.items, rows, self.calendar, settings)
+            rows = gp.timed_rows(self.data, self.calendar)
+            problem = gp.PathProblem(self.items, rows, self.calendar, settings)
         elif self.users is not None:
-            votes = Rows.by_user(data, shown, by_rater)
-            problem = UserProblem.of(self.items, self.users, votes, settings, self.max_rank)
+            votes = gp.Rows.by_user(data, shown, by_rater)
+            problem = gp.UserProblem.of(self.items, self.users, votes, settings, self.max_rank)
         else:
-            edges = Rows.pooled(data, shown, by_rater)
-            problem = ItemProblem(self.items, edges, settings, self.max_rank)
+            edges = gp.Rows.pooled(data, shown, by_rater)
+            problem = gp.ItemProblem(self.items, edges, settings, self.max_rank)
         same = {name: getattr(self, name) for name in _AS_THEY_ARE}
-        learned: FitState[Any] = FitState(problem=problem, posterior=self.posterior, **same)
-        return learned if isinstance(problem, ItemProblem) else rebuilt(learned, problem)
+        learned: gp.FitState[Any] = gp.FitState(problem=problem, posterior=self.posterior, **same)
+        return learned if isinstance(problem, gp.ItemProblem) else rebuilt(learned, problem)
 
 
 _AS_THEY_ARE = (
@@ -217,14 +197,14 @@ _AS_THEY_ARE = (
 """Fields of `FitState` that are stored as they are."""
 
 
-def _is_rebuilt(learned: FitState[Any]) -> bool:
+def _is_rebuilt(learned: gp.FitState[Any]) -> bool:
     """Whether one refresh of the sites gives the posterior in about a tenth of a second."""
     problem, posterior = learned.problem, learned.posterior
-    if isinstance(problem, PathProblem):
+    if isinstance(problem, gp.PathProblem):
         return True  # paths have no rank-one updates
     if learned.sites is None or learned.n_pending_sites or learned.n_elsewhere:
         return False
-    if isinstance(problem, ItemProblem):
+    if isinstance(problem, gp.ItemProblem):
         return bool(3.3 * len(problem.universe) * len(posterior.lower) ** 2 < REBUILD_FLOPS)
     if posterior.kept is not None or posterior.n_fitted < len(posterior):
         return False
@@ -232,7 +212,7 @@ def _is_rebuilt(learned: FitState[Any]) -> bool:
     return bool(shared**3 + (len(problem.items) + len(problem.edges)) * rank**2 < REBUILD_FLOPS)
 
 
-def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
+def rebuilt(learned: gp.FitState[Any], problem: Any) -> gp.FitState[Any]:
     """The same with the problem that its data pose, and the posterior that its sites give."""
     m, sites, posterior = len(problem.edges), learned.sites, learned.posterior
     if sites is not None and len(sites.tau) != m:
@@ -242,8 +222,8 @@ def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
             refuse("learned", "posterior", "is missing, and so are the sites that give it")
         prior, count = problem.prior(learned.hyper), problem.edges.count
         state = prior.refresh(count * sites.tau, count * sites.nu)
-        inference = Inference(state, sites, learned.log_evidence, learned.report)
-        posterior = problem.posterior(Solution(learned.hyper, prior, inference))
+        inference = gp.Inference(state, sites, learned.log_evidence, learned.report)
+        posterior = problem.posterior(gp.Solution(learned.hyper, prior, inference))
     return replace(learned, problem=problem, posterior=posterior)
 
 
@@ -504,12 +484,14 @@ KINDS: dict[str, Kind] = {
             "max_rank": Number(low=1),
         },
         (
-            Condition("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
+            Condition(
+                "rule", lambda v: v.rule in gp.RULES, f"must be one of {', '.join(gp.RULES)}"
+            ),
             Condition(
                 "hyper",
                 lambda v: (
-                    isinstance(v.hyper, UserHyper) == (v.users is not None)
-                    and isinstance(v.hyper, PathHyper) == (v.calendar is not None)
+                    isinstance(v.hyper, gp.UserHyper) == (v.users is not None)
+                    and isinstance(v.hyper, gp.PathHyper) == (v.calendar is not None)
                 ),
                 "must be of users where there are users, of paths where there is a calendar",
             ),
