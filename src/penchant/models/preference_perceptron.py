@@ -27,7 +27,7 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online import perceptron
 from penchant.online.feedback import LabelUser, Round, group, rounds_of
-from penchant.online.perceptron import FeatureMap
+from penchant.online.perceptron import FeatureMap, Rounds
 from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, new_state
 
 LABEL_DEPTH = 25
@@ -174,10 +174,8 @@ class PreferencePerceptron(BaseEstimator):
         """
         rule = self._rule()
         rows = perceptron.check_docs(X, self.dtype)
-        grades, queries = (
-            perceptron.check_grades(y, len(rows)),
-            perceptron.check_queries(qid, len(rows)),
-        )
+        grades = perceptron.check_grades(y, len(rows))
+        queries = perceptron.check_queries(qid, len(rows))
         if self.feature_map is not None:
             return self._learn_rounds(rounds_of(rows, grades, queries))
         order, starts = group(queries)
@@ -265,7 +263,7 @@ class PreferencePerceptron(BaseEstimator):
         weights = self.coef_.astype(self.dtype, copy=False)
         return State(weights, *arrays[1:], rounds=np.array([self.n_rounds_], dtype=np.intp))
 
-    def _advance(self, kind: str, rule: UpdateRule, n_features: int, *rounds: Any) -> Self:
+    def _advance(self, kind: Rounds, rule: UpdateRule, n_features: int, *rounds: Any) -> Self:
         """Learn from rounds of a kind, and keep the state."""
         state = perceptron.learn(kind, rule, self._state(rule, n_features), *rounds)
         values = (*state[:-1], int(state.rounds[0]))

@@ -485,7 +485,7 @@ KINDS: dict[str, Kind] = {
         },
         (
             Condition(
-                "rule", lambda v: v.rule in gp.RULES, f"must be one of {', '.join(gp.RULES)}"
+                "rule", lambda v: v.rule in gp.RULES, "must be one of " + ", ".join(gp.RULES)
             ),
             Condition(
                 "hyper",
