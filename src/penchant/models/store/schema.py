@@ -4,7 +4,7 @@ The types of fields are the annotations of their classes. `docs/model_files.md` 
 field means. To change a kind, raise `VERSION`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -23,7 +23,6 @@ from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
     TINY,
     Array,
-    Condition,
     Declaration,
     FieldCheck,
     Nested,
@@ -70,7 +69,7 @@ class Kind:
 
     where: str
     declared: Mapping[str, Declaration] = field(default_factory=dict)
-    rules: tuple[Condition, ...] = ()
+    rules: Callable[[Any], "Conditions"] = lambda value: iter(())
     form: Any = None
     omitted: tuple[str, ...] = ()
 
@@ -107,9 +106,9 @@ class Kind:
             if values[part] is not None:
                 check.field(part, values[part], declaration)
         stored = SimpleNamespace(**values)
-        for rule in self.rules:
-            if not rule.holds(stored):
-                refuse(name, rule.field, rule.words)
+        for part, holds, words in self.rules(stored):
+            if not holds:
+                refuse(name, part, words)
         return check.sizes
 
     def made(self, values: Mapping[str, Any]) -> Any:
@@ -282,10 +281,94 @@ def _is_symmetric(matrix: sparse.csr_array) -> bool:
 _POSITIVE = Number(low=TINY)
 _SHARE = Number(low=TINY, high=1.0 - 1e-16)
 _USERS_AND_ITEMS = Nested({"users": "users", "items": "items"})
-_DIFFERENT_ITEMS = Condition(
-    "loser", lambda v: not (v.winner == v.loser).any(), "must not be the winner"
-)
-_SAME_FEATURES = "must have the features of the items"
+
+
+# Conditions on all fields of a value: the field that is blamed, whether it holds, what it must be
+
+Conditions = Iterator[tuple[str, Any, str]]
+
+
+def _comparisons(v: Any) -> Conditions:
+    yield "loser", (v.winner != v.loser).all(), "must not be the winner"
+    yield "both_bad", v.both_bad is None or not (v.both_bad & ~v.tie).any(), "must be ties"
+    yield "winner", _ascends(v), "must stand in distinct, sorted rows"
+    if v.rankings is not None:
+        alike = (v.rankings.user is None) == (v.user is None)
+        yield "rankings", alike, "must have users where comparisons have"
+        yield "rankings", _holds_pairs(v), "must be among the comparisons"
+
+
+def _rankings(v: Any) -> Conditions:
+    yield "start", len(v.start) == len(v.count) + 1, "must be one a ranking"
+    yield "place", _are_orders(v), "must rise from 0 in each order of three items or more"
+
+
+def _relation(v: Any) -> Conditions:
+    yield "weights", _is_graph(v.weights), "must be a symmetric graph"
+    walk = v.walk_laplacian
+    yield "walk_laplacian", walk is None or _is_symmetric(walk), "must be symmetric"
+
+
+def _feature_columns(v: Any) -> Conditions:
+    yield "names", len(v.names) in (0, v.n_columns), "must be all or none"
+
+
+def _basis(v: Any) -> Conditions:
+    is_set = v.second is not None or len(np.unique(v.first)) == len(v.first)
+    yield "first", is_set, "must hold different pivots"
+
+
+def _posterior(v: Any) -> Conditions:
+    alike = (v.target.X is None) == (v.universe.X is None)
+    yield "target", alike, "must have the features of the items"
+
+
+def _posterior_of_users(v: Any) -> Conditions:
+    fits = len(v.shared_lower) == v.shared_mean.size
+    yield "shared_lower", fits, "must belong to the weights of `shared_mean`"
+    yield "n_fitted", v.n_fitted <= len(v.users), "must be at most all users"
+    alike = (v.target.X is None) == (v.items.X is None)
+    yield "target", alike, "must have the features of the items"
+
+
+def _sites_of_users(v: Any) -> Conditions:
+    yield "loser", (v.winner != v.loser).all(), "must not be the winner"
+
+
+def _learned(v: Any) -> Conditions:
+    yield "rule", v.rule in gp.RULES, f"must be one of {', '.join(gp.RULES)}"
+    of_users = isinstance(v.hyper, gp.UserHyper) == (v.users is not None)
+    of_paths = isinstance(v.hyper, gp.PathHyper) == (v.calendar is not None)
+    words = "must be of users where there are users, of paths where there is a calendar"
+    yield "hyper", of_users and of_paths, words
+    named = v.users is None or v.data.user is not None
+    yield "data", named, "must say who made each comparison"
+    complete = bool(v.effect_names) == (v.effect_sd is not None)
+    yield "effect_sd", complete, "must be there for every effect"
+
+
+def _communities(v: Any) -> Conditions:
+    alike = v.start.theta.shape == v.hyper.theta.shape
+    yield "start", alike, "must have the parameters of `hyper`"
+    total = np.abs(v.membership.sum(axis=1) - 1.0).max(initial=0.0)
+    yield "membership", total < 1e-6, "must have rows that sum to one"
+    yield "all_sizes", v.all_sizes is None or v.all_sizes.sum() > 0, "must not all be zero"
+    alike = (v.draws is None) == hasattr(v.report, "steps")
+    yield "report", alike, "must be of the search, or of the chains that were run"
+
+
+def _draws(v: Any) -> Conditions:
+    yield "kept", len(v.kept) > 0, "must hold at least one"
+
+
+def _draw(v: Any) -> Conditions:
+    yield "sizes", len(v.sizes) > 0, "must hold at least one"
+
+
+def _fitted(v: Any) -> Conditions:
+    inside = all(max(pair) < v.learned.data.n_items for pair in v.last_pairs)
+    yield "last_pairs", inside, "must be pairs of positions of items"
+
 
 KINDS: dict[str, Kind] = {
     "comparisons": Kind(
@@ -306,21 +389,7 @@ KINDS: dict[str, Kind] = {
             "both_bad": Array("m"),
             "rankings": _USERS_AND_ITEMS,
         },
-        (
-            _DIFFERENT_ITEMS,
-            Condition(
-                "both_bad",
-                lambda v: v.both_bad is None or not (v.both_bad & ~v.tie).any(),
-                "must be ties",
-            ),
-            Condition("winner", _ascends, "must stand in distinct, sorted rows"),
-            Condition(
-                "rankings",
-                lambda v: v.rankings is None or (v.rankings.user is None) == (v.user is None),
-                "must have users where comparisons have",
-            ),
-            Condition("rankings", _holds_pairs, "must be among the comparisons"),
-        ),
+        _comparisons,
     ),
     "rankings": Kind(
         "penchant.data:Rankings",
@@ -332,12 +401,7 @@ KINDS: dict[str, Kind] = {
             "user": Array("orders", below="users"),
             "tied": Array("orders"),
         },
-        (
-            Condition("start", lambda v: len(v.start) == len(v.count) + 1, "must be one a ranking"),
-            Condition(
-                "place", _are_orders, "must rise from 0 in each order of three items or more"
-            ),
-        ),
+        _rankings,
     ),
     "inputs": Kind(
         "penchant.kernels:Inputs",
@@ -350,14 +414,7 @@ KINDS: dict[str, Kind] = {
     "relation": Kind(
         "penchant.kernels:Relation",
         {"weights": Array("items items"), "walk_laplacian": Array("items items")},
-        (
-            Condition("weights", lambda v: _is_graph(v.weights), "must be a symmetric graph"),
-            Condition(
-                "walk_laplacian",
-                lambda v: v.walk_laplacian is None or _is_symmetric(v.walk_laplacian),
-                "must be symmetric",
-            ),
-        ),
+        _relation,
     ),
     "feature columns": Kind(
         "penchant.models.features:FeatureColumns",
@@ -366,7 +423,7 @@ KINDS: dict[str, Kind] = {
             "scaling": Nested({"d": "d"}),
             "names": Array("names", distinct=True),
         },
-        (Condition("names", lambda v: len(v.names) in (0, v.n_columns), "must be all or none"),),
+        _feature_columns,
     ),
     "scaling": Kind(
         "penchant.models.features:Scaling", {"center": Array("d"), "scale": Array("d", low=TINY)}
@@ -385,13 +442,7 @@ KINDS: dict[str, Kind] = {
             "second": Array("r", below="items"),
             "lower": Array("r r", lower=True),
         },
-        (
-            Condition(
-                "first",
-                lambda v: v.second is not None or len(np.unique(v.first)) == len(v.first),
-                "must hold different pivots",
-            ),
-        ),
+        _basis,
     ),
     "posterior": Kind(
         "penchant.gp:Posterior",
@@ -404,13 +455,7 @@ KINDS: dict[str, Kind] = {
             "widening": Array("r _"),
             "effects": Nested({"r": "r"}),
         },
-        (
-            Condition(
-                "target",
-                lambda v: (v.target.X is None) == (v.universe.X is None),
-                _SAME_FEATURES,
-            ),
-        ),
+        _posterior,
     ),
     "effects": Kind(
         "penchant.gp:EffectPosterior",
@@ -438,19 +483,7 @@ KINDS: dict[str, Kind] = {
             "kept": _USERS_AND_ITEMS,
             "effects": Nested({"r": "shared"}),
         },
-        (
-            Condition(
-                "shared_lower",
-                lambda v: len(v.shared_lower) == v.shared_mean.size,
-                "must belong to the weights of `shared_mean`",
-            ),
-            Condition(
-                "n_fitted", lambda v: v.n_fitted <= len(v.users), "must be at most all users"
-            ),
-            Condition(
-                "target", lambda v: (v.target.X is None) == (v.items.X is None), _SAME_FEATURES
-            ),
-        ),
+        _posterior_of_users,
     ),
     "sites of users": Kind(
         "penchant.gp:UserSites",
@@ -461,7 +494,7 @@ KINDS: dict[str, Kind] = {
             "weight": Array("m"),
             "shift": Array("m"),
         },
-        (_DIFFERENT_ITEMS,),
+        _sites_of_users,
     ),
     "kept": Kind(
         "penchant.gp:ActiveSet",
@@ -483,29 +516,7 @@ KINDS: dict[str, Kind] = {
             "posterior": Nested({"items": "items", "users": "users", "d": "d"}),
             "max_rank": Number(low=1),
         },
-        (
-            Condition(
-                "rule", lambda v: v.rule in gp.RULES, "must be one of " + ", ".join(gp.RULES)
-            ),
-            Condition(
-                "hyper",
-                lambda v: (
-                    isinstance(v.hyper, gp.UserHyper) == (v.users is not None)
-                    and isinstance(v.hyper, gp.PathHyper) == (v.calendar is not None)
-                ),
-                "must be of users where there are users, of paths where there is a calendar",
-            ),
-            Condition(
-                "data",
-                lambda v: v.users is None or v.data.user is not None,
-                "must say who made each comparison",
-            ),
-            Condition(
-                "effect_sd",
-                lambda v: bool(v.effect_names) == (v.effect_sd is not None),
-                "must be there for every effect",
-            ),
-        ),
+        _learned,
         StoredLearned,
     ),
     "communities": Kind(
@@ -522,28 +533,7 @@ KINDS: dict[str, Kind] = {
             "communal_share": Number(low=0, high=1),
             "all_sizes": Array("communities", low=0.0),
         },
-        (
-            Condition(
-                "start",
-                lambda v: v.start.theta.shape == v.hyper.theta.shape,
-                "must have the parameters of `hyper`",
-            ),
-            Condition(
-                "membership",
-                lambda v: np.abs(v.membership.sum(axis=1) - 1.0).max(initial=0.0) < 1e-6,
-                "must have rows that sum to one",
-            ),
-            Condition(
-                "all_sizes",
-                lambda v: v.all_sizes is None or v.all_sizes.sum() > 0,
-                "must not all be zero",
-            ),
-            Condition(
-                "report",
-                lambda v: (v.draws is None) == hasattr(v.report, "steps"),
-                "must be of the search, or of the chains that were run",
-            ),
-        ),
+        _communities,
         omitted=("support",),  # computed when somebody asks
     ),
     "search": Kind(
@@ -578,7 +568,7 @@ KINDS: dict[str, Kind] = {
             "n_communities": Number(low=1, size="communities"),
             "kept": Nested({"reported": "communities"}),
         },
-        (Condition("kept", lambda v: len(v.kept) > 0, "must hold at least one"),),
+        _draws,
     ),
     "draw": Kind(
         "penchant.communities:Draw",
@@ -589,18 +579,12 @@ KINDS: dict[str, Kind] = {
             "is_supported": Array("communities"),
             "labels": Array("communities", below="reported"),
         },
-        (Condition("sizes", lambda v: len(v.sizes) > 0, "must hold at least one"),),
+        _draw,
     ),
     "diagnostics": Kind("penchant.communities:Diagnostics"),
     "fitted": Kind(
         "penchant.models.base:Fitted",
-        rules=(
-            Condition(
-                "last_pairs",
-                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.last_pairs),
-                "must be pairs of positions of items",
-            ),
-        ),
+        rules=_fitted,
     ),
 }
 """Every kind but kernels and likelihoods, which go by their public names and arguments."""
