@@ -24,10 +24,10 @@ from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
 from penchant.models.multi_user_gp import maximize_choosing_covariance, progress_bar, taste_kernel
 from penchant.models.parameters import (
-    CONCENTRATION,
     KERNEL,
     LIKELIHOOD,
     NONE,
+    POSITIVE,
     SEED,
     TEXT,
     YES_OR_NO,
@@ -36,6 +36,7 @@ from penchant.models.parameters import (
     check_parameters,
     one_of,
     parameter,
+    two,
     whole,
 )
 from penchant.models.predictive import OutcomeProbabilities
@@ -138,7 +139,9 @@ class CommunityGP(UtilityModel):
     True
     """
 
-    concentration: float | tuple[float, float] = parameter(1.0, CONCENTRATION)
+    concentration: float | tuple[float, float] = parameter(
+        1.0, POSITIVE | two(POSITIVE, "(shape, rate) of a Gamma prior, both positive")
+    )
     _: KW_ONLY
     kernel: Kernel | None = parameter(None, NONE | KERNEL)
     likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)

@@ -35,7 +35,6 @@ from penchant.models.parameters import (
     SEED,
     TEXT,
     YES_OR_NO,
-    Constraint,
     between,
     check_arguments,
     check_in_memory,
@@ -43,6 +42,7 @@ from penchant.models.parameters import (
     check_restarts,
     one_of,
     parameter,
+    two,
     whole,
 )
 from penchant.models.predictive import OutcomeProbabilities, n_rows, one_user_a_pair
@@ -148,16 +148,7 @@ class MultiUserGP(UtilityModel):
     inference: str = parameter("ep", one_of(gp.RULES))
     optimize: str | None = parameter("evidence", NONE | one_of(("evidence", "em")))
     sparse: tuple[int, int] | None = parameter(
-        None,
-        NONE
-        | Constraint(
-            "(n_users, n_items) to keep, at least one each, such as (4, 8)",
-            lambda value: (
-                isinstance(value, tuple | list)
-                and len(value) == 2
-                and all(whole(1).holds(number) for number in value)
-            ),
-        ),
+        None, NONE | two(whole(1), "(n_users, n_items) to keep, at least one each, such as (4, 8)")
     )
     raters: str | None = parameter(None, NONE | one_of(("lapse", "noise")))
     max_user_rank: int | None = parameter(None, NONE | whole(1))

@@ -86,6 +86,16 @@ def between(low: float, high: float) -> Constraint:
     )
 
 
+def two(each: Constraint, words: str) -> Constraint:
+    """Two values, as a tuple or a list."""
+    return Constraint(
+        words,
+        lambda value: (
+            isinstance(value, tuple | list) and len(value) == 2 and all(map(each.holds, value))
+        ),
+    )
+
+
 POSITIVE = Constraint(
     "a positive, finite number", lambda value: _is_number(value) and 0 < float(value) < np.inf
 )
@@ -101,12 +111,6 @@ SIDES = Constraint(
 )
 PROBABILITY = Constraint(
     "a number from 0 to 1", lambda value: _is_number(value) and 0.0 <= value <= 1.0
-)
-CONCENTRATION = POSITIVE | Constraint(
-    "(shape, rate) of a Gamma prior, both positive",
-    lambda value: (
-        isinstance(value, tuple | list) and len(value) == 2 and all(map(POSITIVE.holds, value))
-    ),
 )
 
 
