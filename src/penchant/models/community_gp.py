@@ -190,7 +190,10 @@ class CommunityGP(UtilityModel):
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
             columns, items = fitted_items(X, data.pooled, relations, self.kernel)
-            found, self._shards = self._find_in_shards(items, data)
+            with threads_for(len(items)):  # search among some users, converge with all answers
+                fitter = self._first_fitter(items, sharded.first_users(data))
+                where = (data, self.engine, self.address)
+                found, self._shards = sharded.learn_communities(*where, fitter)
             return self._set_fit(found, columns)
         check_in_memory(self)
         data = self._comparisons(data)
@@ -256,14 +259,6 @@ class CommunityGP(UtilityModel):
             result = fitter.search()
             chains = fitter.start_chains(result, seed, self.n_chains)
             return self._sampled(fitter, chains, self.n_sweeps, fitter.has_variation(result))
-
-    def _find_in_shards(
-        self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[FittedMixture, sharded.CommunityShards]:
-        """Search among some users, then converge with the answers of all."""
-        with threads_for(len(items)):
-            fitter = self._first_fitter(items, sharded.first_users(data))
-            return sharded.learn_communities(data, self.engine, self.address, fitter)
 
     def _first_fitter(self, items: Inputs, data: Comparisons) -> MixtureFitter:
         answers = communities.Answers.of(data)

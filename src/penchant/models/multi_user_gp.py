@@ -196,11 +196,10 @@ class MultiUserGP(UtilityModel):
         )
         if users.X is not None:
             warn_far_lengthscale(self.user_kernel, users)
-        problem = gp.UserProblem.of(
-            items, users, votes, gp.Settings(self.inference), self.max_user_rank
-        )
-        problem = problem.on(device_called(self.device))
         self._check_user_rank(users)
+        settings = gp.Settings(self.inference)
+        problem = gp.UserProblem.of(items, users, votes, settings, self.max_user_rank)
+        problem = problem.on(device_called(self.device))
         return self._set_fit(self._learn(problem, data), columns, user_columns)
 
     def _check_user_rank(self, users: Inputs) -> None:
@@ -238,8 +237,9 @@ class MultiUserGP(UtilityModel):
         if self.raters is not None:
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
-        kernels = self._item_kernel(problem.items), self._shared_kernel(problem.users)
-        solution = self._solve(problem, gp.UserHyper(*kernels, self.sharing, likelihood))
+        users, kernel, given = problem.users, self._item_kernel(problem.items), self.user_kernel
+        shared = sharing_kernel(users) if given is None else given.at_scale_of(users)
+        solution = self._solve(problem, gp.UserHyper(kernel, shared, self.sharing, likelihood))
         if self.raters is not None:
             learn = None if self.optimize is None else partial(self._solve, problem)
             return gp.learn_raters(problem, solution, True, learn)
@@ -305,12 +305,6 @@ class MultiUserGP(UtilityModel):
         if self.kernel == "free":
             items = replace(items, X=None, relations={})
         return taste_kernel(items)
-
-    def _shared_kernel(self, users: Inputs) -> Kernel:
-        """The user kernel given, or the default one."""
-        if self.user_kernel is None:
-            return sharing_kernel(users)
-        return self.user_kernel.at_scale_of(users)
 
     # Fitted attributes
 

@@ -110,13 +110,15 @@ class KernelRanker(BaseEstimator, ABC):
     def _features(self, kernel: Any, X: Any) -> tuple[FeatureMap | None, Any]:
         """Features of the rows: X itself where the kernel is linear and X not wider than long."""
         n, d = X.shape
-        size = self._landmark_count(n)
         if isinstance(kernel, Linear) and d <= n:
             dense = X.toarray() if sparse.issparse(X) else X
             return None, np.sqrt(kernel.variance) * dense
+        size: Any = n if self.n_landmarks is None else self.n_landmarks
+        if size == "auto":
+            size = n if n <= EXACT_ROWS else AUTO_LANDMARKS
         candidates = X
         if size < n:
-            chosen = as_rng(self.random_state).choice(n, size, replace=False)
+            chosen = as_rng(self.random_state).choice(n, int(size), replace=False)
             candidates = X[np.sort(chosen)]
 
         def product(A: Any, B: Any) -> FloatArray:
@@ -125,13 +127,6 @@ class KernelRanker(BaseEstimator, ABC):
 
         function = product if isinstance(kernel, Linear) else kernel
         return ranking.kernel_features(function, X, candidates)
-
-    def _landmark_count(self, n: int) -> int:
-        if self.n_landmarks is None:
-            return n
-        if self.n_landmarks == "auto":
-            return n if n <= EXACT_ROWS else AUTO_LANDMARKS
-        return min(int(self.n_landmarks), n)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
