@@ -52,6 +52,8 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
+UserState = gp.FitState[gp.UserProblem]
+
 ASKED_FOR = "predict(users=) is for the users of a model in memory"
 """What to do instead where no comparisons were scanned."""
 
@@ -224,7 +226,7 @@ class MultiUserGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, problem: gp.UserProblem, data: Comparisons) -> gp.FitState[gp.UserProblem]:
+    def _learn(self, problem: gp.UserProblem, data: Comparisons) -> UserState:
         """Learn the hyperparameters and the posterior."""
         users = problem.users
         n_shared = 1 if users.X is None else 1 + users.X.shape[1]
@@ -254,7 +256,7 @@ class MultiUserGP(UtilityModel):
 
     def _learn_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[gp.FitState[gp.UserProblem], sharded.UserShards]:
+    ) -> tuple[UserState, sharded.UserShards]:
         """The same from users in shards: the state of some, and where the others are."""
         some = sharded.first_users(data)
         users = Inputs(index=np.arange(some.n_users))
@@ -279,7 +281,7 @@ class MultiUserGP(UtilityModel):
 
     def _state(
         self, data: Comparisons, problem: gp.UserProblem, solution: gp.UserSolution
-    ) -> gp.FitState[gp.UserProblem]:
+    ) -> UserState:
         """The state after inference; with `sparse`, restricted to the users and items kept."""
         users = solution.prior.users
         if users.missed is not None:
@@ -452,7 +454,7 @@ class MultiUserGP(UtilityModel):
         return Estimates.of(posterior.effects, posterior.shared_lower)
 
     def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:
-        learned: gp.FitState[gp.UserProblem] = fitted.learned
+        learned: UserState = fitted.learned
         problem = problem_after(learned, learned.data)
         votes, sites = problem.edges, learned.sites
         if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
@@ -483,7 +485,7 @@ class MultiUserGP(UtilityModel):
         (1, 3)
         """
         fitted = self._fitted()
-        learned: gp.FitState[gp.UserProblem] = fitted.learned
+        learned: UserState = fitted.learned
         data = self._comparisons(data)
         gp.check_newcomers(learned.data, data)
         rows = in_order(user_features, data.users, "users")
@@ -496,7 +498,7 @@ class MultiUserGP(UtilityModel):
         Its predictions for them are those of a fit in memory. The folder of the scanned data must
         still exist.
         """
-        learned: gp.FitState[gp.UserProblem] = self._fitted().learned
+        learned: UserState = self._fitted().learned
         return self._copy_with(sharded.shards_of(self, ASKED_FOR).state_of(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
@@ -510,11 +512,9 @@ class MultiUserGP(UtilityModel):
 
     # Adding and removing answers
 
-    def _add(
-        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> gp.FitState[gp.UserProblem]:
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> UserState:
         sharded.check_all_here(fitted.learned.n_elsewhere)
-        learned: gp.FitState[gp.UserProblem] = fitted.learned
+        learned: UserState = fitted.learned
         data = learned.data.extend(answers)
         problem = problem_after(learned, data)
         # beside choices, rows are not one user after the other: inference converges again
@@ -525,14 +525,14 @@ class MultiUserGP(UtilityModel):
                 return updated
         return self._refit(fitted, data)
 
-    def _refit(self, fitted: Fitted, data: Comparisons) -> gp.FitState[gp.UserProblem]:
+    def _refit(self, fitted: Fitted, data: Comparisons) -> UserState:
         sharded.check_all_here(fitted.learned.n_elsewhere)
-        learned: gp.FitState[gp.UserProblem] = fitted.learned
+        learned: UserState = fitted.learned
         problem = problem_after(learned, data)
         solution = gp.solve(problem, learned.hyper, learned.carried_sites(problem))
         return self._state(data, problem, solution)
 
-    def _relearn(self, fitted: Fitted) -> gp.FitState[gp.UserProblem]:
+    def _relearn(self, fitted: Fitted) -> UserState:
         return self._learn(fitted.learned.problem, fitted.learned.data)
 
 
@@ -570,7 +570,7 @@ def _evaluation(n_evaluations: int, value: float) -> str:
     return f"evaluation {n_evaluations}, log evidence {value:,.1f}"
 
 
-def problem_after(learned: gp.FitState[gp.UserProblem], data: Comparisons) -> gp.UserProblem:
+def problem_after(learned: UserState, data: Comparisons) -> gp.UserProblem:
     """The problem of other answers, new users without features included."""
     posterior: gp.UserPosteriors = learned.posterior
     n_new = data.n_users - len(posterior)

@@ -39,6 +39,8 @@ from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
+ItemState = gp.FitState[Any]
+"""Of items, or of their paths where utilities drift."""
 START_VARIANCE = 0.25
 """First variance of a path, in units of an answer's noise; its first timescale is half of the time
 that the comparisons span."""
@@ -174,7 +176,7 @@ class PreferenceGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, items: Inputs, data: Comparisons) -> gp.FitState[Any]:
+    def _learn(self, items: Inputs, data: Comparisons) -> ItemState:
         """Learn the hyperparameters and the posterior."""
         if self.drift is not None:
             return self._learn_paths(items, data)
@@ -200,7 +202,7 @@ class PreferenceGP(UtilityModel):
         warn_unless_converged(learned.report)
         return learned
 
-    def _learn_paths(self, items: Inputs, data: Comparisons) -> gp.FitState[gp.PathProblem]:
+    def _learn_paths(self, items: Inputs, data: Comparisons) -> ItemState:
         """The same for utilities that drift."""
         if device_called(self.device) is not CPU:
             raise DataError(
@@ -374,7 +376,7 @@ class PreferenceGP(UtilityModel):
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
         """The model as of another time; several: or of a time for each difference."""
-        learned: gp.FitState[Any] = self._fitted().learned
+        learned: ItemState = self._fitted().learned
         if at is None:
             return self
         if not isinstance(learned.posterior, gp.PathPosterior):
@@ -431,7 +433,7 @@ class PreferenceGP(UtilityModel):
         return tables.Estimates.of(posterior.effects, posterior.lower)
 
     def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:
-        learned: gp.FitState[Any] = fitted.learned
+        learned: ItemState = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
@@ -444,10 +446,8 @@ class PreferenceGP(UtilityModel):
 
     # Adding and removing answers
 
-    def _add(
-        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> gp.FitState[Any]:
-        learned: gp.FitState[gp.ItemProblem] = fitted.learned
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> ItemState:
+        learned: ItemState = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: inference converges again
         is_plain = self.raters is None and self.drift is None and self.half_life is None
@@ -458,16 +458,16 @@ class PreferenceGP(UtilityModel):
                 return updated
         return self._refit(fitted, data)
 
-    def _refit(self, fitted: Fitted, data: Comparisons) -> gp.FitState[Any]:
-        learned: gp.FitState[Any] = fitted.learned
+    def _refit(self, fitted: Fitted, data: Comparisons) -> ItemState:
+        learned: ItemState = fitted.learned
         return learned.reconverge(data, self._problem_after(learned, data))
 
-    def _relearn(self, fitted: Fitted) -> gp.FitState[Any]:
-        learned: gp.FitState[Any] = fitted.learned
+    def _relearn(self, fitted: Fitted) -> ItemState:
+        learned: ItemState = fitted.learned
         return self._learn(learned.problem.universe, learned.data)
 
     def _problem_after(
-        self, learned: gp.FitState[Any], data: Comparisons
+        self, learned: ItemState, data: Comparisons
     ) -> gp.ItemProblem | gp.PathProblem:
         """The problem of other answers, or of the same ones: files do not store it."""
         known: gp.ItemProblem | gp.PathProblem = learned.problem
@@ -478,7 +478,7 @@ class PreferenceGP(UtilityModel):
         return replace(problem, settings=known.settings, max_rank=known.max_rank)
 
     def _rebuild(self) -> None:
-        learned: gp.FitState[Any] = self.state_.learned
+        learned: ItemState = self.state_.learned
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
