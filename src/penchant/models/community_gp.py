@@ -300,7 +300,6 @@ class CommunityGP(UtilityModel):
         return MixtureFitter(data, mixture, plan, personal, self.n_communities)
 
     def _fitter_again(self, found: FittedMixture) -> MixtureFitter:
-        """The fitter of the current answers."""
         sharded.check_all_here(found.n_elsewhere)
         return self._fitter(found.data, found.answers, found.items, found.start)
 

@@ -227,7 +227,6 @@ class MultiUserGP(UtilityModel):
     # Learning
 
     def _learn(self, problem: gp.UserProblem, data: Comparisons) -> UserState:
-        """Learn the hyperparameters and the posterior."""
         users = problem.users
         n_shared = 1 if users.X is None else 1 + users.X.shape[1]
         with threads_for(len(problem.items) * n_shared):
@@ -301,7 +300,6 @@ class MultiUserGP(UtilityModel):
         return replace(learned, posterior=posterior, sites=None)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
-        """The item kernel given, or the default one."""
         if isinstance(self.kernel, Kernel):
             return self.kernel.at_scale_of(items)
         if self.kernel == "free":

@@ -70,7 +70,6 @@ def one_of(choices: Collection[Any]) -> Constraint:
 
 
 def whole(least: int, most: int | None = None) -> Constraint:
-    """A whole number."""
     words = f"of at least {least}" if most is None else f"from {least} to {most:,}"
     return Constraint(
         f"a whole number {words}",
@@ -79,7 +78,6 @@ def whole(least: int, most: int | None = None) -> Constraint:
 
 
 def between(low: float, high: float) -> Constraint:
-    """A number strictly inside an interval."""
     return Constraint(
         f"a number strictly between {low:g} and {high:g}",
         lambda value: _is_number(value) and low < value < high,
@@ -87,7 +85,6 @@ def between(low: float, high: float) -> Constraint:
 
 
 def two(each: Constraint, words: str) -> Constraint:
-    """Two values, as a tuple or a list."""
     return Constraint(
         words,
         lambda value: (

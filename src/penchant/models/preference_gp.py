@@ -177,7 +177,6 @@ class PreferenceGP(UtilityModel):
     # Learning
 
     def _learn(self, items: Inputs, data: Comparisons) -> ItemState:
-        """Learn the hyperparameters and the posterior."""
         if self.drift is not None:
             return self._learn_paths(items, data)
         likelihood = get(self.likelihood, data.margin, data.count)
@@ -234,7 +233,6 @@ class PreferenceGP(UtilityModel):
         return gp.maximize_evidence(problem, start, self.n_restarts, rng, begin)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
-        """The kernel given, or the default one."""
         if self.kernel is None:
             return balanced_kernel(items, self.max_rank)
         return self.kernel.at_scale_of(items)

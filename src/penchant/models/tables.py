@@ -285,7 +285,6 @@ class Tally(NamedTuple):
 
     @classmethod
     def of(cls, data: Comparisons) -> "Tally":
-        """Of all comparisons."""
         return cls.counted(data, data.count.astype(float), data.n_items)
 
     @classmethod
@@ -427,7 +426,6 @@ class Effects(RowTable[Effect]):
 
     @classmethod
     def of(cls, found: Estimates, likelihood: Likelihood, level: float = LEVEL) -> "Effects":
-        """From means and variances."""
         reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(found.var)
         win, loss = (likelihood.prob(sign * found.mean, found.var) for sign in (1.0, -1.0))
         columns = (found.mean, found.mean - reach, found.mean + reach, win / (win + loss))

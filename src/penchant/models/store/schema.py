@@ -75,7 +75,6 @@ class Kind:
 
     @cached_property
     def cls(self) -> type:
-        """The class."""
         module, _, name = self.where.partition(":")
         return getattr(import_module(module), name)
 
@@ -112,7 +111,6 @@ class Kind:
         return check.sizes
 
     def made(self, values: Mapping[str, Any]) -> Any:
-        """The value of these fields."""
         stored = {name: values[name] for name in self.hints}
         return self.cls(**stored) if self.form is None else self.form(**stored).restored()
 
@@ -140,7 +138,6 @@ class StoredLearned:
 
     @classmethod
     def of(cls, learned: gp.FitState[Any]) -> Self:
-        """What is stored of it."""
         problem = learned.problem
         is_of_users = isinstance(problem, gp.UserProblem)
         # paths read theirs off the data
@@ -623,7 +620,6 @@ def kind_of(value: Any) -> tuple[str, Kind] | None:
 
 
 def kind_called(name: str) -> Kind:
-    """The kind of that name."""
     if name in KINDS:
         return KINDS[name]
     if name not in _functions():
