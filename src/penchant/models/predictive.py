@@ -182,9 +182,7 @@ def _all_names(known: Names, n: int, X: Any, relations: Mapping[str, Any]) -> Na
 
 
 def mean_log_predictive(
-    data: Comparisons,
-    effects: tuple[str, ...],
-    predict: Callable[..., OutcomeProbabilities],
+    data: Comparisons, effects: tuple[str, ...], predict: Callable[..., OutcomeProbabilities]
 ) -> float:
     """Of single pairs, and of the choices that rankings consist of, weighted by their counts.
 

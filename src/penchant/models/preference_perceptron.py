@@ -219,11 +219,7 @@ class PreferencePerceptron(BaseEstimator):
         save(self, path)
 
     def _learn_mapped(
-        self,
-        feature_map: FeatureMap,
-        docs: Any,
-        presented: ArrayLike,
-        feedback: ArrayLike,
+        self, feature_map: FeatureMap, docs: Any, presented: ArrayLike, feedback: ArrayLike
     ) -> Self:
         rule = self._rule()
         shown = perceptron.check_order(presented, (len(docs),), self.k, "presented")

@@ -579,10 +579,7 @@ KINDS: dict[str, Kind] = {
         _draw,
     ),
     "diagnostics": Kind("penchant.communities:Diagnostics"),
-    "fitted": Kind(
-        "penchant.models.base:Fitted",
-        rules=_fitted,
-    ),
+    "fitted": Kind("penchant.models.base:Fitted", rules=_fitted),
 }
 """Every kind but kernels and likelihoods, which go by their public names and arguments."""
 
