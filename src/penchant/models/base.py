@@ -21,6 +21,7 @@ from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
 from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows
 from penchant.io import as_comparisons
+from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
 from penchant.models import predictive, tables
 from penchant.models.features import FeatureColumns
@@ -85,6 +86,10 @@ class Fitted:
         """The comparisons without users."""
         data: Comparisons = self.learned.data
         return data if data.user is None else data.pooled()
+
+    def new_items(self, X: Any) -> Inputs | None:
+        """New items by their features; None for those of the fit."""
+        return None if X is None else self.columns.new_items(X)
 
     def pair_index(self, pairs: Any, X: Any) -> IntArray:
         """(k, 2) positions of pairs: of items by name or index, or of rows of X where given."""

@@ -469,7 +469,7 @@ class CommunityGP(UtilityModel):
 
     def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> gp.Normal:
         found: FittedMixture = fitted.learned
-        return found.utilities(users, fitted.columns.new_items(X))
+        return found.utilities(users, fitted.new_items(X))
 
     def _probabilities(
         self,
@@ -481,7 +481,7 @@ class CommunityGP(UtilityModel):
         time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         found: FittedMixture = fitted.learned
-        target, (first, second) = fitted.columns.new_items(X), pairs.T
+        target, (first, second) = fitted.new_items(X), pairs.T
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
             difference = posterior.known_differences(users, first, second)

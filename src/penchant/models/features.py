@@ -243,9 +243,9 @@ class FeatureColumns:
         """The features of n new rows; none are needed where the fit had none."""
         return Inputs(self._checked(X, n, what), index=np.arange(n))
 
-    def new_items(self, X: Any) -> Inputs | None:
-        """New items, which have features alone; None where X is."""
-        return None if X is None else Inputs(self._checked(X, None, "items"))
+    def new_items(self, X: Any) -> Inputs:
+        """New items, which have features alone."""
+        return Inputs(self._checked(X, None, "items"))
 
     def _checked(self, X: Any, n: int | None, what: str) -> Any:
         if X is None and self.n_columns == 0:

@@ -418,7 +418,7 @@ class MultiUserGP(UtilityModel):
 
     def _at(self, fitted: Fitted, X: Any) -> gp.UserPosteriors:
         posterior: gp.UserPosteriors = fitted.learned.posterior
-        return posterior.at(fitted.columns.new_items(X))
+        return posterior.at(fitted.new_items(X))
 
     def _belief(self, fitted: Fitted, user: int | None) -> gp.Posterior:
         posterior: gp.UserPosteriors = fitted.learned.posterior

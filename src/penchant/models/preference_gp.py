@@ -396,7 +396,7 @@ class PreferenceGP(UtilityModel):
 
     def _at(self, fitted: Fitted, X: Any) -> gp.Posterior:
         posterior: gp.Posterior = fitted.learned.posterior
-        return posterior.at(fitted.columns.new_items(X))
+        return posterior.at(fitted.new_items(X))
 
     def _belief(self, fitted: Fitted, user: int | None) -> gp.Posterior:
         return fitted.learned.posterior
