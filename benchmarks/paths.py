@@ -12,13 +12,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 import penchant as pc
+from penchant import gp
 from penchant.communities import component, population, search, split_merge
 from penchant.communities import data as answers
 from penchant.gp import learn, loop, rows, update
 from penchant.gp.items import prior as item_prior
 from penchant.gp.users import arrowhead, blocks, posterior
 from penchant.kernels import RBF, Independent
-from penchant.models import preference_gp
 from penchant.numerics import optimize
 
 REPEATS = 3
@@ -135,7 +135,7 @@ PATHS = [
     (
         "start at a logistic model's mode",
         lambda: many_answers("probit"),
-        preference_gp,
+        gp,
         "start_at_mode",
         none,
     ),

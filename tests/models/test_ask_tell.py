@@ -24,29 +24,6 @@ def test_the_papers_criterion_is_the_largest_ratio(gp):
     assert set(gp.ask(1)[0]) == set(best.tolist())
 
 
-def test_telling_equals_refitting(gp):
-    more = [(0, 5), (5, 7), (2, 9), (0, 5)]
-    refit = pc.PreferenceGP(RBF(1.0, 2.0), optimize=None).fit(
-        gp.posterior_.universe.X,
-        gp.comparisons_ + pc.Comparisons.from_pairs(*np.array(more).T, items=range(10)),
-    )
-    gp.tell(more, reconverge=True)
-    np.testing.assert_allclose(gp.predict(), refit.predict(), atol=1e-6)
-    np.testing.assert_allclose(gp.posterior_.covariance(), refit.posterior_.covariance(), atol=1e-6)
-    assert gp.log_evidence_ == pytest.approx(refit.log_evidence_, abs=1e-6)
-    assert gp.comparisons_ == refit.comparisons_
-
-
-def test_a_rank_one_update_is_close_to_converging_again(gp):
-    before = gp.predict_proba([(0, 5)])[0]
-    gp.tell([(0, 5)], reconverge=False)
-    absorbed = gp.predict().copy()
-    assert gp.predict_proba([(0, 5)])[0] > before
-    gp.undo()
-    gp.tell([(0, 5)], reconverge=True)
-    np.testing.assert_allclose(absorbed, gp.predict(), atol=0.05)
-
-
 def test_answers_join_the_pooled_comparisons_of_many_users():
     data = pc.Comparisons.from_pairs(["tea", "milk"], ["milk", "water"], user=["ann", "bob"])
     gp = pc.PreferenceGP(optimize=None).fit(None, data)

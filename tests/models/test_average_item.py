@@ -120,16 +120,6 @@ def test_a_level_that_nobody_can_know_is_in_no_deviation():
     np.testing.assert_allclose(*deviations, atol=1e-4)
 
 
-def test_new_nodes_are_told_from_the_average_item_of_the_fit():
-    every = np.zeros((10, 10))
-    every[:9, :9] = LINKS
-    every[9, :3] = every[:3, 9] = 1.0
-    model = pc.PreferenceGP(random_state=0).fit(None, answers(), {"links": LINKS})
-    mean, std = model.predict(relations={"links": every}, return_std=True)
-    assert mean.shape == std.shape == (1,)
-    assert std[0] < 2.0
-
-
 def test_rankings_of_communities_are_centred():
     for community in CAMPS.set_params(random_state=0).fit(X, answers()).communities_:
         assert abs(np.mean([row.utility for row in community.ranking])) < 1e-9

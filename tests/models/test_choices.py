@@ -1,5 +1,7 @@
 """Rankings and choices through the models: telling, taking back, saving, scoring, asking."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -87,11 +89,8 @@ def test_many_users_tell_withdraw_and_fold_in(world, theirs):
     assert np.corrcoef(mine, exact)[0, 1] > 0.95
 
 
-def test_a_choice_of_two_scores_as_the_pair(answers):
+def test_a_ranking_scores_as_its_choices(answers):
     gp = fitted(pc.PreferenceGP, answers)
-    pairs = pc.Comparisons.from_pairs([0, 4, 5], [1, 6, 2], items=range(N))
-    odds = gp.predict_proba([(0, 1), (4, 6), (5, 2)])
-    assert gp.score(pairs) == pytest.approx(np.log(odds).mean(), abs=1e-12)
     ranked = pc.Comparisons.from_rankings([[0, 1, 2]], items=range(N))
     stage = pc.Comparisons.from_choices([0], [[0, 1, 2]], items=range(N))
     both = 0.5 * gp.score(stage) + 0.5 * np.log(gp.predict_proba([(1, 2)])[0])
@@ -120,8 +119,6 @@ def test_probabilities_of_all_choices_add_up_to_one(answers):
         return win, 1.0 - win
 
     for taken in (1, 2, 3):
-        from itertools import combinations
-
         total = 0.0
         for chosen in combinations(range(4), taken):
             data = pc.Comparisons.from_choices([chosen], [range(4)], items=range(N))
@@ -162,24 +159,18 @@ def test_sets_are_asked_and_their_answers_told(answers, size):
 @pytest.mark.parametrize(
     "damage",
     [
-        {"item": np.array([0, 1, 99])},
-        {"item": np.array([0, 1, 1])},
-        {"place": np.array([0, 0, 0])},
-        {"place": np.array([1, 2, 3])},
-        {"place": np.array([0, 2, 3])},
-        {"start": np.array([0, 2])},
-        {"start": np.array([1, 3])},
-        {"count": np.array([0])},
-        {"tied": np.array([1])},
-        {"user": np.array([0])},
-        {"item": np.array([2, 1, 0])},
+        *(("item", wrong) for wrong in ([0, 1, 99], [0, 1, 1], [2, 1, 0])),
+        *(("place", wrong) for wrong in ([0, 0, 0], [1, 2, 3], [0, 2, 3])),
+        *(("start", wrong) for wrong in ([0, 2], [1, 3])),
+        *((name, [wrong]) for name, wrong in (("count", 0), ("tied", 1), ("user", 0))),
     ],
+    ids=str,
 )
 def test_damaged_rankings_in_a_file_are_refused(damage, tmp_path):
     data = pc.Comparisons.from_rankings([[0, 1, 2]], items=range(3))
     model = pc.PreferenceGP(optimize=None).fit(None, data)
-    for name, value in damage.items():
-        object.__setattr__(model.state_.learned.data.rankings, name, value)
+    name, wrong = damage
+    object.__setattr__(model.state_.learned.data.rankings, name, np.array(wrong))
     model.save(tmp_path / "model")
     with pytest.raises(pc.DataError, match="not sound"):
         pc.load(tmp_path / "model")

@@ -2,11 +2,9 @@
 
 import json
 import re
-import zipfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import penchant as pc
 from penchant.models.store import KINDS, VERSION
@@ -38,17 +36,3 @@ def test_every_field_of_every_kind_is_documented():
         section = text.split(f"### {name}\n")[1].split("\n### ")[0]
         assert set(kind.declared) <= set(kind.hints), name
         assert set(re.findall(r"^- `(\w+)`", section, re.M)) == set(kind.hints), name
-
-
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        ({"version": VERSION + 1, "model": {}}, f"reads version {VERSION}"),
-        ({"version": VERSION, "model": {"$kind": "rocket", "number": 0, "fields": {}}}, "rocket"),
-    ],
-)
-def test_unknown_versions_and_kinds_are_refused(header, message, tmp_path):
-    with zipfile.ZipFile(tmp_path / "m", "w") as archive:
-        archive.writestr("model.json", json.dumps({"format": "penchant model", **header}))
-    with pytest.raises(pc.DataError, match=message):
-        pc.load(tmp_path / "m")

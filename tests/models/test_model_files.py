@@ -244,7 +244,7 @@ FILES = {
     "the same name twice": (ITEMS, repeat_name, "items"),
     "a relation one way": (RELATION, of_graph(0, add_one), "weights"),
     "a negative relation": (RELATION, of_graph(0, lambda a: np.negative(a, out=a)), "weights"),
-    "a relation with no such column": (RELATION, of_graph(1, at(0, 10_000)), ""),
+    "a relation with no such column": (RELATION, of_graph(1, at(0, 10_000)), "cannot be read"),
     "sites of other comparisons": (
         ITEMS,
         lambda file: [file.put("sites", name, np.zeros(2)) for name in ("tau", "nu")],

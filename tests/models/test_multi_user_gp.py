@@ -147,11 +147,6 @@ def test_learning_raises_the_evidence(data, inference):
     assert 0.0 < learned.sharing_ < 1.0
 
 
-def test_em_learns_a_free_covariance(data):
-    start = MultiUserGP(optimize=None).fit(None, data)
-    assert MultiUserGP(optimize="em").fit(None, data).log_evidence_ > start.log_evidence_
-
-
 def test_likelihoods_with_parameters(data):
     gp = MultiUserGP(likelihood=Lapse(Probit(), 0.05)).fit(None, data)
     assert gp.likelihood_.rate != 0.05

@@ -47,19 +47,13 @@ GPS = [name for name in MODELS if not name.startswith(("rank", "kpc"))]
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_rows_of_a_frame_are_matched_by_name(name):
+def test_rows_of_a_frame_and_of_an_encoded_table_are_matched_by_name(name):
     wanted = MODELS[name]().fit(X, answers()).predict(NEW)
     found = MODELS[name]().fit(X.iloc[SHUFFLED], answers()).predict(NEW)
     np.testing.assert_array_equal(found, wanted)
     positions = MODELS[name]().fit(X.to_numpy(), answers()).predict(NEW.to_numpy())
     np.testing.assert_array_equal(positions, wanted)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_an_encoded_table_is_matched_by_name(name):
-    wanted = MODELS[name]().fit(X.to_numpy(), answers()).predict(NEW.to_numpy())
-    table = X.iloc[SHUFFLED].rename_axis("name").reset_index()
-    encoded = pc.encode(table)
+    encoded = pc.encode(X.iloc[SHUFFLED].rename_axis("name").reset_index())
     found = MODELS[name]().fit(encoded, answers())
     new = encoded.like(NEW.assign(name=list("abcd")))
     np.testing.assert_allclose(found.predict(new), wanted, atol=1e-12)
@@ -87,21 +81,29 @@ def test_rankers_refuse_other_columns(name):
         model.predict(NEW[COLUMNS[::-1]])
 
 
-@pytest.mark.parametrize("name", ["gp", "rank-rls"])
-def test_names_that_do_not_fit_are_refused(name):
-    for wrong, why in (
-        (X.drop(index="tea"), "1 of 8 items have no row in X.*'tea'"),
-        (pd.concat([X, X.iloc[:1]]), "2 rows for 'tea'"),
-        (X.rename(index={"tea": "teas"}), "'tea' .did you mean 'teas'"),
-        (pd.concat([X, X.iloc[:1].rename(index=lambda _: "gin")]), "'gin'.*items="),
-    ):
+def without(name):
+    return LINKS.drop(name).drop(columns=name)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "relation", "why"),
+    [
+        (X.drop(index="tea"), None, "1 of 8 items have no row in X.*'tea'"),
+        (pd.concat([X, X.iloc[:1]]), None, "2 rows for 'tea'"),
+        (X.rename(index={"tea": "teas"}), None, "'tea' .did you mean 'teas'"),
+        (pd.concat([X, X.iloc[:1].rename(index=lambda _: "gin")]), None, "'gin'.*items="),
+        (X.rename(columns={"heat": "sugar"}), None, "several columns called 'sugar'"),
+        (None, without("tea"), r"relation 'links'.*'tea'"),
+        (None, LINKS.rename(index={"tea": "gin"}), "rows and the columns of relation 'links'"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(wrong, relation, why):
+    links = None if relation is None else {"links": relation}
+    with pytest.raises(DataError, match=why):
+        pc.PreferenceGP().fit(wrong, answers(), links)
+    if links is None and "columns" not in why:
         with pytest.raises(DataError, match=why):
-            MODELS[name]().fit(wrong, answers())
-
-
-def test_columns_of_one_name_are_refused():
-    with pytest.raises(DataError, match="several columns called 'sugar'"):
-        pc.PreferenceGP().fit(X.rename(columns={"heat": "sugar"}), answers())
+            pc.RankRLS().fit(wrong, answers())
 
 
 def test_rows_that_are_only_numbered_are_in_order():
@@ -145,13 +147,6 @@ def test_directed_and_bipartite_frames_keep_their_names():
             pc.PreferenceGP(optimize=None).fit(None, answers(), each) for each in relations
         )
         np.testing.assert_allclose(named.predict(), plain.predict(), atol=1e-12)
-
-
-def test_relations_with_other_names_are_refused():
-    with pytest.raises(DataError, match=r"relation 'links'.*'tea'"):
-        pc.PreferenceGP().fit(None, answers(), {"links": LINKS.drop("tea").drop(columns="tea")})
-    with pytest.raises(DataError, match="rows and the columns of relation 'links'"):
-        pc.PreferenceGP().fit(None, answers(), {"links": LINKS.rename(index={"tea": "gin"})})
 
 
 def test_new_nodes_are_matched_by_name():

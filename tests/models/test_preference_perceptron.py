@@ -33,10 +33,6 @@ def discounted_map(docs, order):
     return np.sum(docs[order] / np.log2(np.arange(len(order)) + 2)[:, None], axis=0)
 
 
-def test_the_first_presentation_is_the_given_order():
-    assert PreferencePerceptron().present(np.ones((7, 2)) * np.arange(2)).tolist() == list(range(7))
-
-
 def test_one_round_by_hand():
     docs = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     model = PreferencePerceptron(k=2).learn(docs, [0, 1, 2], [2, 0, 1])
@@ -161,16 +157,6 @@ def test_files_and_pickles_go_on_exactly(setting, tmp_path):
 
 def test_scikit_learn_s_own_checks():
     check_estimator(PreferencePerceptron(), on_skip=None)
-
-
-def test_weights_read_earlier_do_not_change_later():
-    docs = np.eye(3)
-    model = PreferencePerceptron(k=1).learn(docs, [0], [1])
-    before = model.coef_
-    kept = before.copy()
-    model.learn(docs, [0], [2])
-    assert np.array_equal(before, kept)
-    assert not np.array_equal(model.coef_, kept)
 
 
 def test_the_rate_does_not_change_what_the_paper_s_algorithm_presents():

@@ -29,16 +29,11 @@ def test_round_trip_is_exact(fitted, tmp_path):
     path = tmp_path / "model.penchant"
     fitted.save(path)
     again = pc.load(path)
-    assert type(again) is pc.PreferenceGP
     assert again.get_params() == fitted.get_params()
-    assert again.kernel_ == fitted.kernel_
-    assert again.likelihood_ == fitted.likelihood_
-    assert again.report_ == fitted.report_
-    np.testing.assert_array_equal(again.predict(), fitted.predict())
+    for name in ("kernel_", "likelihood_", "report_", "comparisons_"):
+        assert getattr(again, name) == getattr(fitted, name)
     assert again.rank() == fitted.rank()
-    assert again.comparisons_.items == fitted.comparisons_.items
-    pairs = [("tea", "café")]
-    np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+    assert again.predict().tobytes() == fitted.predict().tobytes()
 
 
 def test_a_posterior_is_stored_only_where_sites_do_not_give_it_quickly(tmp_path, monkeypatch):
@@ -97,31 +92,27 @@ OURS = {"format": "penchant model", "version": VERSION}
 PLAIN = {"$estimator": "PreferenceGP", "params": {}}
 
 
-def write(path, header, compression=zipfile.ZIP_STORED):
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr("model.json", json.dumps(header))
+ROCKET = {"$kind": "rocket", "number": 0, "fields": {}}
 
 
 @pytest.mark.parametrize(
     ("header", "message"),
     [
         ({"format": "other"}, "not a penchant model"),
-        ({**OURS, "version": 99, "model": None}, "version"),
+        ({**OURS, "version": VERSION + 1, "model": None}, f"reads version {VERSION}"),
         ({**OURS, "model": {"$class": "os.system"}}, "cannot be read"),
+        ({**OURS, "model": ROCKET}, "rocket"),
         ({**OURS, "model": {**PLAIN, "state": {"__class__": 1}}}, "unexpected attribute"),
+        (OURS, "compressed"),
     ],
 )
 def test_foreign_and_hostile_headers(tmp_path, header, message):
     path = tmp_path / "m"
-    write(path, header)
+    compression = zipfile.ZIP_DEFLATED if message == "compressed" else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("model.json", json.dumps(header))
     with pytest.raises(pc.DataError, match=message):
         pc.load(path)
-
-
-def test_compressed_members_are_refused(tmp_path):
-    write(tmp_path / "bomb", {"format": "penchant model"}, zipfile.ZIP_DEFLATED)
-    with pytest.raises(pc.DataError, match="compressed"):
-        pc.load(tmp_path / "bomb")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

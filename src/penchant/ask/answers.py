@@ -9,6 +9,7 @@ import numpy as np
 from penchant.ask.choose import Rules
 from penchant.data import Comparisons, merge_rankings
 from penchant.errors import DataError
+from penchant.gp import UNNAMED
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import IntArray
 
@@ -130,3 +131,51 @@ def without_last(rules: Rules | None, data: Comparisons, told: IntArray) -> Rule
     rules = rules or Rules()
     last = tuple((data.items[a], data.items[b]) for a, b in told)
     return replace(rules, avoid=rules.avoid + last)
+
+
+def is_unnamed(data: Comparisons, more: Any, user: Any) -> bool:
+    """Whether the comparisons have users and these answers to them have none."""
+    named = isinstance(more, Comparisons) and more.user is not None
+    return data.user is not None and user is None and not named
+
+
+def answers_in_pool(
+    data: Comparisons,
+    more: Comparisons | Iterable[tuple[Any, Any]],
+    user: Any,
+    any_person: bool,
+) -> Comparisons:
+    """Answers to withdraw from a pool, with their users.
+
+    Answers without a user are matched to answers without one first, then to the first user who
+    gave them. any_person: whether it does not matter whose they are.
+    """
+    if not is_unnamed(data, more, user):
+        return as_answers(data, more, user)
+    pooled = data.pooled()
+    taken = as_answers(pooled, more)
+    pooled.without(taken)  # all of them must be there, whoever gave them
+    count = np.zeros_like(data.count)
+    for row in range(len(taken)):
+        rows = _same(data, taken, row)
+        if len(rows) > 1 and not any_person:
+            raise DataError(
+                f"{len(rows)} people gave the answer {taken.items[taken.winner[row]]!r} over "
+                f"{taken.items[taken.loser[row]]!r}, and how reliable each is depends on whose is "
+                "taken back: give user=…"
+            )
+        before = np.cumsum(data.count[rows]) - data.count[rows]
+        count[rows] = np.clip(taken.count[row] - before, 0, data.count[rows])
+    return data._with_count(count)
+
+
+def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
+    """The rows equal to one row of `taken`, those without a user first."""
+    same = (data.winner == taken.winner[row]) & (data.loser == taken.loser[row])
+    for name in ("tie", "margin", "first", "time", "covariates", "both_bad"):
+        mine, theirs = getattr(data, name), getattr(taken, name)
+        if mine is not None:
+            equal = mine == (0 if theirs is None else theirs[row])  # not given: of no side, not bad
+            same &= equal if equal.ndim == 1 else equal.all(axis=1)
+    nobody = data.user == (data.users.index(UNNAMED) if UNNAMED in data.users else -1)
+    return np.concatenate([np.flatnonzero(same & nobody), np.flatnonzero(same & ~nobody)])

@@ -5,33 +5,26 @@ answers. Predictions, rankings, questions and files are written here, once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from penchant.ask import (
-    Belief,
-    Rules,
-    as_answers,
-    ask,
-    grow_sets,
-    one_user,
-    rng_for,
-    without_last,
-)
-from penchant.data import ChoiceStages, Comparisons, Rankings
+from penchant.ask import Belief, Rules, as_answers, ask, grow_sets, one_user, rng_for, without_last
+from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError, UntoldError, warn
-from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows, feasible, z_of
+from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows
 from penchant.io import as_comparisons
-from penchant.likelihoods import ChoiceGroup, Likelihood, Outcomes
-from penchant.models.features import FeatureColumns, check_row_pairs, n_rows
+from penchant.kernels import Inputs
+from penchant.likelihoods import Likelihood
+from penchant.models import predictive, tables
+from penchant.models.features import FeatureColumns
 from penchant.models.parameters import (
     BY_NAME,
     NONE,
@@ -44,18 +37,8 @@ from penchant.models.parameters import (
     check_arguments,
     whole,
 )
+from penchant.models.predictive import OutcomeProbabilities
 from penchant.models.store import save
-from penchant.models.tables import (
-    Effects,
-    Estimates,
-    Ranking,
-    RaterTable,
-    Tally,
-    check_named,
-    describe_scale,
-    ranking_of,
-    rater_table,
-)
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -65,14 +48,8 @@ if TYPE_CHECKING:
     class BaseEstimator:
         """What the base of scikit-learn, which is untyped, brings."""
 
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Parameters by name."""
-            raise NotImplementedError
-
-        def set_params(self, **params: Any) -> Self:
-            """Change parameters by name."""
-            raise NotImplementedError
-
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
         def __sklearn_tags__(self) -> Any: ...
 
 else:
@@ -87,27 +64,6 @@ _MAKING_LOCKS = Lock()
 
 Answers = Comparisons | Iterable[tuple[Any, Any]]
 """Comparisons, or (winner, loser) pairs."""
-
-
-class OutcomeProbabilities(NamedTuple):
-    """P(first preferred), P(tie), P(second preferred), (k,) each."""
-
-    win: FloatArray
-    tie: FloatArray
-    loss: FloatArray
-
-    @classmethod
-    def of(cls, likelihood: Likelihood, difference: Normal) -> "OutcomeProbabilities":
-        """Of pairs whose difference of utilities is normal."""
-        mean, var = difference
-        win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
-        return cls(win, likelihood.prob_tie(mean, var), loss)
-
-    def given_decision(self, ties: bool) -> FloatArray:
-        """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""
-        if ties:
-            return np.column_stack(self)
-        return self.win / (self.win + self.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +87,14 @@ class Fitted:
         data: Comparisons = self.learned.data
         return data if data.user is None else data.pooled()
 
+    def new_items(self, X: Any) -> Inputs | None:
+        """New items by their features; None for those of the fit."""
+        return None if X is None else self.columns.new_items(X)
+
     def pair_index(self, pairs: Any, X: Any) -> IntArray:
         """(k, 2) positions of pairs: of items by name or index, or of rows of X where given."""
         if X is not None:
-            return check_row_pairs(pairs, n_rows(X))
+            return predictive.check_row_pairs(pairs, predictive.n_rows(X))
         return self.learned.data.pair_index(pairs)
 
 
@@ -149,12 +109,7 @@ class UtilityModel(BaseEstimator, ABC):
     _history: tuple[Fitted, ...] = ()
 
     @abstractmethod
-    def fit(
-        self,
-        X: Any,
-        data: Comparisons,
-        relations: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def fit(self, X: Any, data: Comparisons, relations: Mapping[str, Any] | None = None) -> Self:
         """Learn from comparisons.
 
         X : (n_items, d) features, by name or in the order of `data.items`; or None.
@@ -197,9 +152,9 @@ class UtilityModel(BaseEstimator, ABC):
         """(n,) standard deviations of utilities between people; None in a pooled model."""
         return None
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
+    def _effects(self, fitted: Fitted) -> tables.Estimates:
         """Effects of the order shown and of covariates, where the data have them."""
-        return None
+        return tables.NO_EFFECTS
 
     def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
         """Every answer with its user and its cavity: what the other answers predict."""
@@ -227,13 +182,9 @@ class UtilityModel(BaseEstimator, ABC):
         found: Comparisons = data if isinstance(data, Comparisons) else as_comparisons(data)
         return found if self.takes_choices else found.as_pairs()
 
-    def _new_answers(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
-        """Answers to add to those of the fit."""
-        return self._comparisons(as_answers(fitted.learned.data, more, user))
-
-    def _old_answers(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
-        """Answers to withdraw, as they stand among those of the fit."""
-        return self._comparisons(as_answers(fitted.learned.data, answers, user))
+    def _answers(self, fitted: Fitted, given: Answers, user: Any, to_add: bool) -> Comparisons:
+        """Answers to add to those of the fit, or to withdraw, as they stand among those."""
+        return self._comparisons(as_answers(fitted.learned.data, given, user))
 
     def _data(self, fitted: Fitted) -> Comparisons:
         """The comparisons, with users where the model tells them apart."""
@@ -285,26 +236,25 @@ class UtilityModel(BaseEstimator, ABC):
     @property
     def scale_(self) -> str:
         """What utilities mean, in words: how often the better of two items wins, for example."""
-        return describe_scale(self)
+        return tables.describe_scale(self)
 
     @property
-    def raters_(self) -> RaterTable:
+    def raters_(self) -> tables.RaterTable:
         """How reliable each user is, judged by what the other answers predict.
 
         A pooled model takes taste of one's own for unreliability; one that tells users apart does
         not.
         """
         fitted = self._fitted()
-        check_named(fitted.learned.data, "raters_")
+        tables.check_named(fitted.learned.data, "raters_")
         likelihood = fitted.learned.hyper.likelihood
-        return rater_table(self._answers_of_raters(fitted), likelihood, fitted.learned.data)
+        return tables.rater_table(self._answers_of_raters(fitted), likelihood, fitted.learned.data)
 
     @property
-    def effects_(self) -> Effects:
+    def effects_(self) -> tables.Effects:
         """What being shown first and each covariate adds to a utility, with intervals; empty where
         comparisons do not tell. Predictions are at equal sides and covariates."""
-        fitted = self._fitted()
-        return Effects.of(self._effects(fitted), self.likelihood_)
+        return tables.Effects.of(self._effects(self._fitted()), self.likelihood_)
 
     # Predictions
 
@@ -339,21 +289,17 @@ class UtilityModel(BaseEstimator, ABC):
         check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
         fitted = self._fitted()
         asked = self._users(fitted, users)
+        var = None
         if not return_std:
-            return self._above_average(fitted, asked, X, self._means(fitted, asked, X))
-        if asked is None and X is None:
+            mean = self._means(fitted, asked, X)
+        elif asked is None and X is None:
             belief = self._belief(fitted, None)  # so that it is what `rank` shows
             mean, var = belief.mean, belief.contrast_var
         else:
             mean, var = self._utilities(fitted, asked, X)
-        return self._above_average(fitted, asked, X, mean), np.sqrt(np.maximum(var, 0.0))
-
-    def _above_average(
-        self, fitted: Fitted, users: IntArray | None, X: Any, mean: FloatArray
-    ) -> FloatArray:
-        """Means less that of the items of the fit."""
-        known = mean if X is None else self._means(fitted, users, None)
-        return mean - known.mean(axis=-1, keepdims=True)
+        known = mean if X is None else self._means(fitted, asked, None)
+        relative = mean - known.mean(axis=-1, keepdims=True)
+        return relative if var is None else (relative, np.sqrt(np.maximum(var, 0.0)))
 
     def predict_proba(
         self,
@@ -379,15 +325,14 @@ class UtilityModel(BaseEstimator, ABC):
         fitted = self._fitted()
         index = fitted.pair_index(pairs, X)
         who = self._users(fitted, users)
-        who = None if who is None else one_user_a_pair(who, len(index))
+        who = None if who is None else predictive.one_user_a_pair(who, len(index))
         z = None
         if first is not None or covariates:
-            effects = self._effects(fitted)
             given = dict(covariates or {}) | ({} if first is None else {ORDER: first})
-            z = effect_values(() if effects is None else effects.names, len(index), given)
+            z = predictive.effect_values(self._effects(fitted).names, len(index), given)
         return self._probabilities(fitted, index, who, X, z).given_decision(ties)
 
-    def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> Ranking:
+    def rank(self, user: Any = None, level: float = 0.95, n_samples: int = 4000) -> tables.Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
 
         user : whose; None for people at large: the mean over people, how far people differ from
@@ -399,9 +344,9 @@ class UtilityModel(BaseEstimator, ABC):
         belief, data = self.belief(user), self.comparisons_
         data = data if user is None else data.for_user(user)
         with threads_for(len(belief)):
-            rng = as_rng(self.random_state)
             spread = self._spread(self._fitted()) if user is None else None
-            return ranking_of(belief, data.items, Tally.of(data), level, n_samples, rng, spread)
+            how = (level, n_samples, as_rng(self.random_state), spread)
+            return tables.ranking_of(belief, data.items, tables.Tally.of(data), *how)
 
     def score(self, data: Comparisons) -> float:
         """Mean log-likelihood of comparisons between known items: higher is better.
@@ -418,32 +363,12 @@ class UtilityModel(BaseEstimator, ABC):
         item = fitted.learned.data.item_index(data.items)
         place = {name: number for number, name in enumerate(fitted.learned.data.users)}
         known = np.array([place.get(name, -1) for name in data.users], dtype=np.intp)
-        effects = self._effects(fitted)
 
-        def predict(
-            pairs: IntArray,
-            who: IntArray | None,
-            z: FloatArray | None = None,
-            time: FloatArray | None = None,
-        ) -> OutcomeProbabilities:
+        def predict(pairs: IntArray, who: IntArray | None, *shown: Any) -> OutcomeProbabilities:
             users = None if who is None or not place else known[who]
-            return self._probabilities(fitted, item[pairs], users, None, z, time)
+            return self._probabilities(fitted, item[pairs], users, None, *shown)
 
-        single, log_prob, count = data.single_pairs(), np.zeros(0), np.zeros(0)
-        if len(single):
-            z = None if effects is None else z_of(single, effects.names)
-            pairs = np.column_stack([single.winner, single.loser])
-            win, tie, _ = predict(pairs, single.user, z, single.time)
-            counted = np.where(single.tie, tie > 0.0, True)
-            prob = np.where(single.tie, tie, win)[counted]
-            log_prob = np.log(np.maximum(prob, np.finfo(float).tiny))
-            count = single.count[counted].astype(float)
-        if data.rankings is not None:
-            choices = choice_log_predictive(data.rankings, lambda *asked: predict(*asked)[::2])
-            log_prob, count = np.append(log_prob, choices[0]), np.append(count, choices[1])
-        if not len(count):
-            raise DataError("there is nothing to score: all comparisons are ties")
-        return float(np.average(log_prob, weights=count))
+        return predictive.mean_log_predictive(data, self._effects(fitted).names, predict)
 
     # Asking and telling
 
@@ -508,16 +433,11 @@ class UtilityModel(BaseEstimator, ABC):
         With `raters`, each user's reliability counts as a hyperparameter: it stays as the fit
         learned it, so that a refit, which learns it anew, differs until `relearn`.
         """
-        how = {
-            "reconverge": (reconverge, NONE | YES_OR_NO),
-            "relearn": (relearn, NONE | NOT_NEGATIVE),
-        }
-        check_arguments(self, "tell", **how)
+        how = (reconverge, NONE | YES_OR_NO)
+        check_arguments(self, "tell", reconverge=how, relearn=(relearn, NONE | NOT_NEGATIVE))
         with self._exclusive() as fitted:
-            answers = self._new_answers(fitted, more, user)
-            outcomes = Outcomes(answers.tie if answers.tie.any() else None, answers.margin)
-            is_pairs = answers.rankings is None
-            self.likelihood_.check(outcomes if is_pairs else Rows.pooled(answers).outcomes)
+            answers = self._answers(fitted, more, user, to_add=True)
+            self.likelihood_.check(Rows.pooled(answers).outcomes)
             pairs = tuple(zip(answers.winner.tolist(), answers.loser.tolist(), strict=True))
             learned = self._add(fitted, answers, reconverge)
             after = replace(fitted, learned=learned, last_pairs=pairs)
@@ -534,7 +454,8 @@ class UtilityModel(BaseEstimator, ABC):
             gave them, where `answers` does not say and the model tells users apart.
         """
         with self._exclusive() as fitted:
-            data = fitted.learned.data.without(self._old_answers(fitted, answers, user))
+            gone = self._answers(fitted, answers, user, to_add=False)
+            data = fitted.learned.data.without(gone)
             if not len(data):
                 raise DataError("nothing would be left to learn from: fit a new model instead")
             after = replace(fitted, learned=self._refit(fitted, data), last_pairs=())
@@ -596,72 +517,8 @@ class UtilityModel(BaseEstimator, ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 def warn_unless_converged(report: Report) -> None:
     """Warn, with advice, where inference did not converge."""
     if not report.converged:
         warn(report.advice(), ConvergenceWarning)
-
-
-def one_user_a_pair(users: IntArray, n_pairs: int) -> IntArray:
-    """(n_pairs,) users: the same one for all pairs, or one for each.
-
-    >>> one_user_a_pair(np.array([4]), 3).tolist()
-    [4, 4, 4]
-    """
-    if len(users) not in (1, n_pairs):
-        raise DataError(
-            f"there are {n_pairs} pairs and {len(users)} users: give one user for all pairs, or "
-            "one for each"
-        )
-    return np.broadcast_to(users, n_pairs)
-
-
-def effect_values(names: tuple[str, ...], n_pairs: int, given: Mapping[str, Any]) -> FloatArray:
-    """(q, n_pairs) values of the named effects for pairs; zero where none is given."""
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        known = ", ".join(map(repr, names)) or "none"
-        raise DataError(
-            f"{unknown[0]!r} is none of the effects that the model knows, {known}: fit it on "
-            "comparisons with first= or covariates=, or leave it out here"
-        )
-    z = np.zeros((len(names), n_pairs))
-    for name, values in given.items():
-        try:
-            z[names.index(name)] = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"{name!r} must be one number for all {n_pairs} pairs, or one for each"
-            ) from None
-    if not np.isfinite(z).all():
-        raise DataError("first and covariates of pairs must be finite numbers")
-    return z
-
-
-PairProbabilities = Callable[[IntArray, IntArray | None], tuple[FloatArray, FloatArray]]
-"""Pairs (k, 2) and users (k,) → P(first preferred) and P(second preferred)."""
-
-
-def choice_log_predictive(
-    rankings: Rankings, predict: PairProbabilities
-) -> tuple[FloatArray, FloatArray]:
-    """Log-probability of every choice that the rankings consist of, and how often it was made."""
-    stages = [part for stage in rankings.stages() for part in feasible(stage)]
-    logs = [_stage_log_predictive(stage, predict) for stage in stages]
-    return np.concatenate(logs), np.concatenate([s.count.astype(float) for s in stages])
-
-
-def _stage_log_predictive(stage: ChoiceStages, predict: PairProbabilities) -> FloatArray:
-    n, k = stage.item.shape
-    i, j = np.triu_indices(k, 1)
-    pairs = np.stack([stage.item[:, i].ravel(), stage.item[:, j].ravel()], axis=1)
-    users = None if stage.user is None else np.repeat(stage.user, len(i))
-    tiny = np.finfo(float).tiny
-    first, second = (np.log(np.maximum(p, tiny)) for p in predict(pairs, users))
-    edge = np.arange(len(pairs)).reshape(n, -1)
-    group = ChoiceGroup(edge, stage.chosen.astype(float), stage.count.astype(float))
-    return group.log_predictive(first - second)

@@ -1,7 +1,6 @@
 """CommunityGP: communities of taste, found by a Dirichlet-process mixture (paper 004)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -10,53 +9,25 @@ from typing import Any, Self
 
 import numpy as np
 
+from penchant import communities, gp
 from penchant.ask import Belief, Joint
-from penchant.communities import (
-    LEARNING_SWEEPS,
-    SAMPLERS,
-    Answers,
-    Chain,
-    ChainPlan,
-    ChainState,
-    Draws,
-    FittedMixture,
-    MixtureData,
-    MixtureFitter,
-    PersonalSettings,
-    Support,
-    Watch,
-    common_effects,
-)
+from penchant.communities import FittedMixture, MixtureFitter
 from penchant.data import Comparisons, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
-from penchant.gp import (
-    ItemHyper,
-    Normal,
-    Posterior,
-    UserPosteriors,
-    check_newcomers,
-    has_covariates,
-)
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, get
-from penchant.models.base import Fitted, OutcomeProbabilities, UtilityModel
-from penchant.models.community_report import (
-    Community,
-    Disagreement,
-    ItemView,
-    disagreements,
-    summarize,
-    summarize_communities,
-    view_items,
-)
-from penchant.models.defaults import maximize_choosing_covariance, taste_kernel, utility_kernel
+from penchant.models import community_report as report
+from penchant.models import sharded, tables
+from penchant.models.base import Fitted, UtilityModel
+from penchant.models.defaults import utility_kernel
 from penchant.models.features import FeatureColumns, fitted_items
+from penchant.models.multi_user_gp import maximize_choosing_covariance, progress_bar, taste_kernel
 from penchant.models.parameters import (
-    CONCENTRATION,
     KERNEL,
     LIKELIHOOD,
     NONE,
+    POSITIVE,
     SEED,
     TEXT,
     YES_OR_NO,
@@ -65,16 +36,10 @@ from penchant.models.parameters import (
     check_parameters,
     one_of,
     parameter,
+    two,
     whole,
 )
-from penchant.models.sharded import (
-    CommunityShards,
-    check_all_here,
-    first_users,
-    learn_communities,
-    shards_of,
-)
-from penchant.models.tables import Estimates
+from penchant.models.predictive import OutcomeProbabilities
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -174,13 +139,15 @@ class CommunityGP(UtilityModel):
     True
     """
 
-    concentration: float | tuple[float, float] = parameter(1.0, CONCENTRATION)
+    concentration: float | tuple[float, float] = parameter(
+        1.0, POSITIVE | two(POSITIVE, "(shape, rate) of a Gamma prior, both positive")
+    )
     _: KW_ONLY
     kernel: Kernel | None = parameter(None, NONE | KERNEL)
     likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
     inference: str = parameter("variational", one_of(("variational", "mcmc")))
     n_communities: int | None = parameter(None, NONE | whole(1))
-    sampler: str = parameter("collapsed", one_of(SAMPLERS))
+    sampler: str = parameter("collapsed", one_of(communities.SAMPLERS))
     personal: bool | str = parameter("auto", YES_OR_NO | one_of(("auto",)))
     n_sweeps: int = parameter(60, whole(2))
     n_chains: int = parameter(2, whole(1))
@@ -223,7 +190,10 @@ class CommunityGP(UtilityModel):
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features)
             columns, items = fitted_items(X, data.pooled, relations, self.kernel)
-            found, self._shards = self._find_in_shards(items, data)
+            with threads_for(len(items)):  # search among some users, converge with all answers
+                fitter = self._first_fitter(items, sharded.first_users(data))
+                where = (data, self.engine, self.address)
+                found, self._shards = sharded.learn_communities(*where, fitter)
             return self._set_fit(found, columns)
         check_in_memory(self)
         data = self._comparisons(data)
@@ -234,11 +204,8 @@ class CommunityGP(UtilityModel):
 
     def _check_together(self) -> None:
         if self.inference == "variational":
-            given = [
-                f"{name}={getattr(self, name)!r}"
-                for name in OF_CHAINS
-                if getattr(self, name) != getattr(CommunityGP, name)
-            ]
+            chosen = {name: getattr(self, name) for name in OF_CHAINS}
+            given = [f"{n}={v!r}" for n, v in chosen.items() if v != getattr(CommunityGP, n)]
             if given:  # not refused: one script may try both ways to infer
                 warn(
                     f"CommunityGP: {', '.join(given)} without effect: the search has no chains; "
@@ -293,37 +260,30 @@ class CommunityGP(UtilityModel):
             chains = fitter.start_chains(result, seed, self.n_chains)
             return self._sampled(fitter, chains, self.n_sweeps, fitter.has_variation(result))
 
-    def _find_in_shards(
-        self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[FittedMixture, CommunityShards]:
-        """Search among some users, then converge with the answers of all."""
-        with threads_for(len(items)):
-            fitter = self._first_fitter(items, first_users(data))
-            return learn_communities(data, self.engine, self.address, fitter)
-
     def _first_fitter(self, items: Inputs, data: Comparisons) -> MixtureFitter:
-        answers = Answers.of(data)
+        answers = communities.Answers.of(data)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(answers.outcomes)
-        if self.kernel is None:
-            kernel = utility_kernel(items, self.max_rank)
-        else:
-            kernel = self.kernel.at_scale_of(items)
-        start = ItemHyper(kernel, likelihood)
-        return self._fitter(data, answers, items, start)
+        kernel = self._given_kernel(items) or utility_kernel(items, self.max_rank)
+        return self._fitter(data, answers, items, gp.ItemHyper(kernel, likelihood))
+
+    def _given_kernel(self, items: Inputs) -> Kernel | None:
+        return None if self.kernel is None else self.kernel.at_scale_of(items)
 
     def _fitter(
-        self, data: Comparisons, answers: Answers, items: Inputs, start: ItemHyper
+        self, data: Comparisons, answers: communities.Answers, items: Inputs, start: gp.ItemHyper
     ) -> MixtureFitter:
         """The fitter of these answers; start: the first hyperparameters."""
         personal = None
         if self.personal and self.max_rank is None:
-            kernel = None if self.kernel is None else self.kernel.at_scale_of(items)
-            required = not isinstance(self.personal, str)
-            learn = partial(maximize_choosing_covariance, kernel=kernel)
-            personal = PersonalSettings(lambda: kernel or taste_kernel(items), required, learn)
+            kernel, required = self._given_kernel(items), not isinstance(self.personal, str)
+            personal = communities.PersonalSettings(
+                lambda: kernel or taste_kernel(items),
+                required,
+                partial(maximize_choosing_covariance, kernel=kernel),
+            )
         *shape, rate = np.atleast_1d(np.asarray(self.concentration, dtype=float)).tolist()
-        mixture = MixtureData(
+        mixture = communities.MixtureData(
             answers,
             items,
             start,
@@ -331,7 +291,7 @@ class CommunityGP(UtilityModel):
             max_rank=self.max_rank,
             concentration_prior=(shape[0], rate) if shape else None,
         )
-        plan = ChainPlan(
+        plan = communities.ChainPlan(
             sampler=self.sampler,
             n_warmup=self.n_sweeps // 2,
             learn=self.optimize is not None,
@@ -340,16 +300,23 @@ class CommunityGP(UtilityModel):
         return MixtureFitter(data, mixture, plan, personal, self.n_communities)
 
     def _fitter_again(self, found: FittedMixture) -> MixtureFitter:
-        """The fitter of the current answers."""
-        check_all_here(found.n_elsewhere)
+        sharded.check_all_here(found.n_elsewhere)
         return self._fitter(found.data, found.answers, found.items, found.start)
 
     def _sampled(
-        self, fitter: MixtureFitter, chains: Sequence[Chain], n_sweeps: int, personal: bool
+        self,
+        fitter: MixtureFitter,
+        chains: Sequence[communities.Chain],
+        n_sweeps: int,
+        personal: bool,
     ) -> FittedMixture:
-        with sweep_progress(len(chains) * n_sweeps, self.progress) as watch:
+        def words(state: communities.ChainState) -> str:
+            return f"chain {state.seed[-1] + 1}, {len(state.utilities)} communities"
+
+        total = len(chains) * n_sweeps
+        with progress_bar("sampling communities", self.progress, words, total) as watch:
             found = fitter.fit_by_chains(chains, n_sweeps, watch)
-        if has_covariates(found.data):
+        if gp.has_covariates(found.data):
             found = replace(found, posteriors=found.infer_posteriors())
         if (message := found.report.advice()) is not None:
             warn(message, ConvergenceWarning)
@@ -369,7 +336,7 @@ class CommunityGP(UtilityModel):
         return membership
 
     @property
-    def posteriors_(self) -> tuple[Posterior, ...]:
+    def posteriors_(self) -> tuple[gp.Posterior, ...]:
         """The posterior of each community's utilities."""
         return self._mixture.posteriors
 
@@ -390,14 +357,14 @@ class CommunityGP(UtilityModel):
         return {self.n_communities_: 1.0} if draws is None else draws.counts()
 
     @property
-    def communities_(self) -> list[Community]:
+    def communities_(self) -> list[report.Community]:
         """Summaries of the communities, largest first."""
         fitted, found = self._fitted(), self._mixture
         names = (fitted.columns.names, fitted.user_columns.names)
-        return summarize_communities(found, *names, np.random.default_rng(found.seed))
+        return report.summarize_communities(found, *names, np.random.default_rng(found.seed))
 
     @property
-    def personal_(self) -> UserPosteriors | None:
+    def personal_(self) -> gp.UserPosteriors | None:
         """The posterior of each user's own utilities, where users vary inside communities."""
         personal = self._mixture.personal
         return None if personal is None else personal.posterior
@@ -408,12 +375,12 @@ class CommunityGP(UtilityModel):
         return self._mixture.communal_share
 
     @property
-    def chains_(self) -> tuple[Chain, ...]:
+    def chains_(self) -> tuple[communities.Chain, ...]:
         """The chains with their last states; `resume` continues them."""
         return self._mixture.chains
 
     @property
-    def draws_(self) -> Draws | None:
+    def draws_(self) -> communities.Draws | None:
         """The draws of the chains; None after a search."""
         return self._mixture.draws
 
@@ -423,7 +390,7 @@ class CommunityGP(UtilityModel):
         return self._mixture.sampled
 
     @property
-    def support_(self) -> Support:
+    def support_(self) -> communities.Support:
         """Whether the communities are real, with the numbers behind the verdict.
 
         The first use (also through `verdict_` and `describe`) takes two to ten times as long as
@@ -451,27 +418,27 @@ class CommunityGP(UtilityModel):
         if support.verdict == "personal":
             lines = [*map(str, self.disagreement())]
         if support.verdict != "personal" or self.has_communities_:
-            views = view_items(self._mixture)
-            lines.append(summarize(self.community_counts_, self.communities_, views))
+            views = report.view_items(self._mixture)
+            lines.append(report.summarize(self.community_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
 
-    def consensus(self, k: int = 5) -> list[ItemView]:
+    def consensus(self, k: int = 5) -> list[report.ItemView]:
         """The k items that communities agree on most, liked or not."""
         check_arguments(self, "consensus", k=(k, whole(1)))
-        return view_items(self._mixture)[:k]
+        return report.view_items(self._mixture)[:k]
 
-    def divisive(self, k: int = 5) -> list[ItemView]:
+    def divisive(self, k: int = 5) -> list[report.ItemView]:
         """The k items that divide communities most."""
         check_arguments(self, "divisive", k=(k, whole(1)))
-        return view_items(self._mixture)[::-1][:k]
+        return report.view_items(self._mixture)[::-1][:k]
 
-    def disagreement(self, k: int = 3) -> list[Disagreement]:
+    def disagreement(self, k: int = 3) -> list[report.Disagreement]:
         """The k main directions along which people differ, with or without groups.
 
         An empty list where all have the same utilities: one community without personal taste.
         """
         check_arguments(self, "disagreement", k=(k, whole(1)))
-        return disagreements(self._mixture, k)
+        return report.disagreements(self._mixture, k)
 
     def write_memberships(self, folder: str | PathLike[str]) -> None:
         """Write the memberships of every user of the scanned comparisons: Parquet files of the
@@ -479,7 +446,7 @@ class CommunityGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        shards: CommunityShards = shards_of(self, "others have membership_")
+        shards: sharded.CommunityShards = sharded.shards_of(self, "others have membership_")
         shards.write(Path(folder), self.engine, self.address)
 
     def _belief(self, fitted: Fitted, user: int | None) -> Belief:
@@ -496,12 +463,13 @@ class CommunityGP(UtilityModel):
 
     def _spread(self, fitted: Fitted) -> FloatArray:
         found: FittedMixture = fitted.learned
-        own = found.personal
-        return found.population().spread if own is None else own.posterior.spread()
+        if found.personal is not None:
+            return found.personal.posterior.spread()
+        return found.population().spread
 
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> gp.Normal:
         found: FittedMixture = fitted.learned
-        return found.utilities(users, None if X is None else fitted.columns.new_items(X))
+        return found.utilities(users, fitted.new_items(X))
 
     def _probabilities(
         self,
@@ -513,8 +481,7 @@ class CommunityGP(UtilityModel):
         time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         found: FittedMixture = fitted.learned
-        target = None if X is None else fitted.columns.new_items(X)
-        first, second = pairs[:, 0], pairs[:, 1]
+        target, (first, second) = fitted.new_items(X), pairs.T
         if found.personal is not None:
             posterior = found.personal.posterior.at(target)
             own = posterior.known_differences(users, first, second, z)
@@ -526,14 +493,12 @@ class CommunityGP(UtilityModel):
             total += share * np.stack(OutcomeProbabilities.of(community.likelihood, difference))
         return OutcomeProbabilities(*total)
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
+    def _effects(self, fitted: Fitted) -> tables.Estimates:
         if fitted.learned.personal is not None:
             own = fitted.learned.personal.posterior
-            if own.effects is None:
-                return None
-            return Estimates.of(own.effects, own.shared_lower)
-        found = common_effects(fitted.learned.posteriors)
-        return None if found is None else Estimates(found[0], *found[1])
+            return tables.Estimates.of(own.effects, own.shared_lower)
+        found = communities.common_effects(fitted.learned.posteriors)
+        return tables.NO_EFFECTS if found is None else tables.Estimates(found[0], *found[1])
 
     # Adding and removing answers
 
@@ -544,7 +509,7 @@ class CommunityGP(UtilityModel):
         of `membership_` come after the others.
         """
         found, data = self._fitted().learned, self._comparisons(data)
-        check_newcomers(found.data, data)
+        gp.check_newcomers(found.data, data)
         return self._copy_with(found.with_newcomers(found.data.extend(data)))
 
     def resume(self, n_sweeps: int) -> Self:
@@ -566,14 +531,14 @@ class CommunityGP(UtilityModel):
 
     def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FittedMixture:
         found: FittedMixture = fitted.learned
-        check_all_here(found.n_elsewhere)
+        sharded.check_all_here(found.n_elsewhere)
         data = found.data.extend(answers)
         told = np.atleast_1d(data.user_index(answers.users))
         return found.with_answers(data, told, reconverge)
 
     def _refit(self, fitted: Fitted, data: Comparisons) -> FittedMixture:
         found: FittedMixture = fitted.learned
-        check_all_here(found.n_elsewhere)
+        sharded.check_all_here(found.n_elsewhere)
         left = replace(found, data=data)
         if found.draws is None and len(data) <= SEARCHED_AGAIN:
             return self._fit_again(left)
@@ -585,10 +550,10 @@ class CommunityGP(UtilityModel):
     def _fit_again(self, found: FittedMixture) -> FittedMixture:
         """Search or sample the communities and hyperparameters again."""
         if found.draws is None:
-            return replace(
-                self._fitter_again(found).fit_by_search(), user_features=found.user_features
-            )
-        return self._resumed(found, self.n_sweeps - self.n_sweeps // 2 + LEARNING_SWEEPS)
+            again = self._fitter_again(found).fit_by_search()
+            return replace(again, user_features=found.user_features)
+        n_sweeps = self.n_sweeps - self.n_sweeps // 2 + communities.LEARNING_SWEEPS
+        return self._resumed(found, n_sweeps)
 
     def _resumed(self, found: FittedMixture, n_sweeps: int) -> FittedMixture:
         """After more sweeps of every chain."""
@@ -596,23 +561,3 @@ class CommunityGP(UtilityModel):
         personal = not isinstance(self.personal, str) or found.personal is not None
         after = self._sampled(fitter, fitter.chains_of(found), n_sweeps, personal)
         return replace(after, user_features=found.user_features)
-
-
-@contextmanager
-def sweep_progress(n_sweeps: int, shown: bool) -> Iterator[Watch]:
-    """A callback for each of `n_sweeps` sweeps; it draws nothing where there is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
-        yield lambda state: None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("sampling communities", total=n_sweeps)
-
-        def watch(state: ChainState) -> None:
-            words = f"chain {state.seed[-1] + 1}: {len(state.utilities)} communities"
-            bar.update(task, advance=1, description=words)
-
-        yield watch

@@ -1,125 +1,29 @@
 """What an estimator chooses when the user does not: the prior, and how it is learned.
 
-Three topics in order: the sources of a prior and their shares, default kernels, and what the
-evidence decides (one lengthscale or many, the item covariance of users, the meaning of ties).
+First default kernels, then what the evidence decides: one lengthscale or many, the meaning of ties.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
 
+from penchant import gp
 from penchant.errors import DataWarning, warn
-from penchant.gp import (
-    Callback,
-    CovarianceChoice,
-    ItemHyper,
-    ItemProblem,
-    ItemSolution,
-    Report,
-    Solution,
-    Start,
-    StartingPoint,
-    UserHyper,
-    UserProblem,
-    UserSolution,
-    choose_covariance,
-    gradient,
-    maximize_evidence,
-    scaled_start,
-    solve,
-)
-from penchant.kernels import (
-    RBF,
-    Constant,
-    FreeCovariance,
-    GraphKernel,
-    Independent,
-    Inputs,
-    Kernel,
-    Linear,
-    LowRankCovariance,
-    Matern,
-    Product,
-    RegularizedLaplacian,
-)
+from penchant.kernels import RBF, GraphKernel, Independent, Inputs, Kernel, RegularizedLaplacian
 from penchant.kernels.inputs import Features
 from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
 from penchant.likelihoods import Abstain, Probit
 from penchant.models.features import evenly_spaced
 from penchant.models.graph_agreement import relation_weight
 from penchant.numerics.linalg import row_squares, to_numpy
-from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.types import IntArray
 
 SAMPLED_ITEMS = 128
 """Items in a sample: their 8,128 pairs give the mean over all pairs within a few percent."""
-
-
-class SourceShare(NamedTuple):
-    """Share of the prior variance of a random difference, before and after learning."""
-
-    prior: float
-    posterior: float
-
-
-@dataclass(frozen=True)
-class SourcesReport(Report):
-    """How inference went, and the share of each source in the prior, see `shares`."""
-
-    shares: Mapping[str, SourceShare] = field(default_factory=dict)
-
-
-def shares(start: Kernel, learned: Kernel, items: Inputs) -> dict[str, SourceShare]:
-    """The share of each source, before and after learning; each column adds up to one.
-
-    A source that only learning added has a prior share of zero.
-
-    >>> from penchant.kernels import RBF
-    >>> items = Inputs(np.arange(4.0)[:, None], index=np.arange(4))
-    >>> found = shares(RBF(), RBF() + Independent(), items)
-    >>> found["features"].prior, found["item effects"].prior
-    (1.0, 0.0)
-    """
-    before, after = _by_source(start, items), _by_source(learned, items)
-    names = dict.fromkeys([*before, *after])
-    return {name: SourceShare(before.get(name, 0.0), after.get(name, 0.0)) for name in names}
-
-
-def _by_source(kernel: Kernel, items: Inputs) -> dict[str, float]:
-    variance = np.array([difference_variance(part, items) for part in kernel.parts])
-    total = float(variance.sum()) or 1.0
-    times: Counter[str] = Counter()
-    found: dict[str, float] = {}
-    for part, share in zip(kernel.parts, (variance / total).tolist(), strict=True):
-        name = source_name(part)
-        times[name] += 1
-        found[name if times[name] == 1 else f"{name} {times[name]}"] = share
-    return found
-
-
-def source_name(kernel: Kernel) -> str:
-    """What a part of a prior is about.
-
-    >>> source_name(Independent()), source_name(Linear() * Independent())
-    ('item effects', 'features × item effects')
-    """
-    if isinstance(kernel, Product):
-        return " × ".join(map(source_name, kernel.kernels))
-    if isinstance(kernel, GraphKernel):
-        return kernel.relation
-    if isinstance(kernel, Independent):
-        return "item effects"
-    if isinstance(kernel, RBF | Matern | Linear):
-        return "features"
-    if isinstance(kernel, FreeCovariance | LowRankCovariance):
-        return "learned covariance"
-    return type(kernel).__name__
 
 
 def difference_variance(kernel: Kernel, items: Inputs) -> float:
@@ -165,10 +69,6 @@ smallest of .1, .2, .3 and 1 at which intervals of simulated studies have nomina
 FEW_TWINS = 0.05
 """Share of items with the same features as another, beyond which features explain so little that
 an item's own effect starts at variance one."""
-FREE_ITEMS, LOW_RANK_ITEMS = 60, (20, 400)
-"""Most items for a free covariance; fewest and most items for one of low rank."""
-DIRECTIONS = 4
-"""Rank of that covariance."""
 GRAPH_REACH = 50.0
 """First ι² of a graph kernel, in units of the inverse mean degree."""
 DIFFERENCE = 2.0
@@ -244,47 +144,6 @@ def default_kernel(
     return reduce(add, parts)
 
 
-def taste_kernel(items: Inputs) -> Kernel:
-    """The item covariance of users: a free one where items have no features or relations."""
-    if items.X is not None or items.relations:
-        return default_kernel(items) + Independent()
-    return FreeCovariance.of(np.eye(len(items))) if len(items) <= FREE_ITEMS else Independent()
-
-
-def free_start(known: UserHyper, n_items: int) -> UserHyper:
-    """A free covariance that starts at the variance and sharing learned with independent items."""
-    kernel = FreeCovariance.of(_variance(known) * np.eye(n_items))
-    return known._replace(kernel=kernel.around(kernel))
-
-
-def learned_covariances(place: IntArray) -> dict[str, Start]:
-    """Covariances that can be learned from users, as far as the number of items allows.
-
-    place: (n_items,) of each item in an order that does not depend on names.
-    """
-    found: dict[str, Start] = {}
-    n_items = len(place)
-    fewest, most = LOW_RANK_ITEMS
-    if fewest < n_items <= most:
-        found["low rank"] = lambda known: known._replace(
-            kernel=LowRankCovariance.begin(place, DIRECTIONS, _variance(known))
-        )
-    if n_items <= FREE_ITEMS:
-        found["free"] = lambda known: free_start(known, n_items)
-    return found
-
-
-def _variance(known: UserHyper) -> float:
-    return float(known.kernel.diag(Inputs(index=np.zeros(1, dtype=np.intp)))[0])
-
-
-def sharing_kernel(users: Inputs) -> Kernel:
-    """The user kernel: a population mean, plus kernels on features and relations of users."""
-    if users.X is None and not users.relations:
-        return Constant(1.0)
-    return 1.0 + default_kernel(users)
-
-
 def _total_variance(X: Features) -> float:
     """Mean squared distance of a row from the mean row."""
     if not isinstance(X, sparse.sparray):
@@ -317,10 +176,10 @@ def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
 
 
 def maximize_with_relevance(
-    problem: ItemProblem,
-    start: ItemHyper,
-    learn: Callable[[ItemProblem, ItemHyper], ItemSolution],
-) -> tuple[ItemHyper, ItemSolution]:
+    problem: gp.ItemProblem,
+    start: gp.ItemHyper,
+    learn: Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution],
+) -> tuple[gp.ItemHyper, gp.ItemSolution]:
     """Learn one lengthscale a feature or a common one; return the start and the solution.
 
     The prior lets one of many features leave the common lengthscale only where the slope of the
@@ -332,10 +191,10 @@ def maximize_with_relevance(
     tied = start._replace(kernel=_with_lengthscales(start.kernel, 1))
     common = learn(problem, tied)
     separate = common.hyper._replace(kernel=_with_lengthscales(common.hyper.kernel, d))
-    slope = gradient(problem, common._replace(hyper=separate))[:d]
+    slope = gp.gradient(problem, common._replace(hyper=separate))[:d]
     if np.abs(slope - slope.mean()).max() <= LEAVING_PULL:
         return tied, common
-    return start, maximize_evidence(problem, start, begin=StartingPoint(separate.theta))
+    return start, gp.maximize_evidence(problem, start, begin=gp.StartingPoint(separate.theta))
 
 
 def _n_lengthscales(kernel: Kernel) -> int:
@@ -353,63 +212,18 @@ def _with_lengthscales(kernel: Kernel, d: int) -> Kernel:
     return reduce(add, [replace(first, lengthscale=one if d == 1 else (one,) * d), *others])
 
 
-def maximize_choosing_covariance(
-    problem: UserProblem,
-    start: UserHyper,
-    kernel: Kernel | str | None,
-    n_restarts: int = 0,
-    random_state: RandomState = None,
-    watch: Callback | None = None,
-) -> UserSolution:
-    """Maximise the evidence, after choosing an item covariance where no kernel is given.
-
-    start: with the kernel that is given, or with that of the features.
-    """
-    begin: StartingPoint | None = None
-    word = ""
-    if not isinstance(kernel, Kernel):
-        choice = _choose_covariance(problem, start, kernel, watch)
-        start, begin = choice.start, StartingPoint(choice.theta)
-        word = choice.description + not_tried(problem, kernel)
-    rng = as_rng(random_state) if n_restarts else None
-    return maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
-
-
-def not_tried(problem: UserProblem, kernel: str | None) -> str:
-    """Which candidates the number of items rules out, in words."""
-    n, most = len(problem.items), LOW_RANK_ITEMS[1]
-    if kernel is not None or n <= FREE_ITEMS:
-        return ""
-    directions = f"few directions of taste (up to {most}) and " if n > most else ""
-    return f"; {n:,} items are too many for {directions}a free covariance (up to {FREE_ITEMS})"
-
-
-def _choose_covariance(
-    problem: UserProblem, start: UserHyper, kernel: str | None, watch: Callback | None
-) -> CovarianceChoice:
-    """The free covariance if it was asked for, else the candidate that predicts best."""
-    items, simplest = problem.items, start._replace(kernel=Independent())
-    n, is_known = len(items), items.X is not None or bool(items.relations)
-    if kernel == "free":
-        return scaled_start(problem, simplest, lambda known: free_start(known, n), watch)
-    featured: dict[str, Start] = {"features": lambda _: start} if is_known else {}
-    fallback = "features" if is_known else "independent"
-    others = {**featured, **learned_covariances(problem.edges.item_order(n))}
-    return choose_covariance(problem, simplest, others, fallback, watch)
-
-
 WORTHWHILE = 1.0
 """Least gain in log evidence, nats, for ties to mean nothing: mostly ties mean close items."""
 
-HyperT = TypeVar("HyperT", ItemHyper, UserHyper)
+HyperT = TypeVar("HyperT", gp.ItemHyper, gp.UserHyper)
 
 
 def choose_tie_likelihood(
-    problem: ItemProblem | UserProblem,
+    problem: gp.ItemProblem | gp.UserProblem,
     start: HyperT,
-    close: Solution[HyperT, Any],
-    learn: Callable[[Any, HyperT], Solution[HyperT, Any]],
-) -> Solution[HyperT, Any]:
+    close: gp.Solution[HyperT, Any],
+    learn: Callable[[Any, HyperT], gp.Solution[HyperT, Any]],
+) -> gp.Solution[HyperT, Any]:
     """The given solution, whose ties mean close items, or a likelier one whose ties mean nothing.
 
     start: the hyperparameters from which it was learned. Ties of people who cannot judge or do not
@@ -423,7 +237,7 @@ def choose_tie_likelihood(
     few: Any = problem.while_learning()  # of very many comparisons a sample decides
     is_sample = few.edges is not problem.edges
     unrelated = learn(few if is_sample else problem, other)
-    known = solve(few, close.hyper) if is_sample else close
+    known = gp.solve(few, close.hyper) if is_sample else close
     gain = unrelated.log_evidence - known.log_evidence
     if gain <= WORTHWHILE:
         return close
@@ -437,7 +251,7 @@ def choose_tie_likelihood(
     return unrelated
 
 
-def share_of_ties(problem: ItemProblem | UserProblem) -> float:
+def share_of_ties(problem: gp.ItemProblem | gp.UserProblem) -> float:
     """Share of ties among single pairs; rows of choices stand behind them and have no ties."""
     tie = problem.edges.outcomes.tie
     if tie is None:

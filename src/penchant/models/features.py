@@ -72,11 +72,10 @@ def check_features(X: Any, n: int | None, what: str) -> Features | None:
         return None
     if sparse.issparse(X) and what.endswith("users"):
         X = X.toarray()
+    features: Features
     try:
-        if sparse.issparse(X):
-            features: Features = sparse.csr_array(X, dtype=float)
-        else:
-            features = np.asarray(X, dtype=float)
+        is_sparse = sparse.issparse(X)
+        features = sparse.csr_array(X, dtype=float) if is_sparse else np.asarray(X, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"X holds values that are not numbers ({error}): encode text columns as numbers, "
@@ -92,25 +91,15 @@ def check_features(X: Any, n: int | None, what: str) -> Features | None:
             f"X has {features.shape[0]} rows and there are {n} {what}: give one row for each, in "
             "index order"
         )
-    bad_rows, bad_columns = _not_finite(features)
-    if len(bad_rows):
+    if not np.isfinite(features.data if sparse.issparse(features) else features).all():
+        stored = sparse.coo_array(features)
+        bad = ~np.isfinite(stored.data)
+        places = sorted(zip(stored.row[bad].tolist(), stored.col[bad].tolist(), strict=True))
         raise DataError(
-            f"X has {len(bad_rows)} missing or infinite values, the first in row {bad_rows[0]}, "
-            f"column {bad_columns[0]}: fill or drop them (scikit-learn's SimpleImputer fills)"
+            f"X has {len(places)} missing or infinite values, the first in row {places[0][0]}, "
+            f"column {places[0][1]}: fill or drop them (scikit-learn's SimpleImputer fills)"
         )
     return features
-
-
-def _not_finite(X: Features) -> tuple[IntArray, IntArray]:
-    """Rows and columns of missing or infinite values, in the order of rows."""
-    if not isinstance(X, sparse.sparray):
-        rows, columns = np.nonzero(~np.isfinite(X))
-        return rows, columns
-    stored = X.tocoo()
-    bad = ~np.isfinite(stored.data)
-    rows, columns = stored.row[bad].astype(np.intp), stored.col[bad].astype(np.intp)
-    order = np.lexsort([columns, rows])
-    return rows[order], columns[order]
 
 
 def warn_constant_features(X: Features) -> None:
@@ -155,45 +144,6 @@ def warn_far_lengthscale(kernel: Any, items: Inputs) -> None:
 def evenly_spaced(n: int, size: int) -> IntArray:
     """Up to `size` positions evenly over n: the same ones every time."""
     return np.unique(np.linspace(0, n - 1, min(n, size)).round().astype(np.intp))
-
-
-def check_row_pairs(pairs: Any, n: int) -> IntArray:
-    """(k, 2) row numbers below n."""
-    index = np.asarray(pairs)
-    if index.ndim != 2 or index.shape[1] != 2 or index.dtype.kind not in "iu":
-        raise DataError(
-            f"pairs has shape {index.shape} and type {index.dtype}: with X given it must be (k, 2) "
-            "row numbers of X"
-        )
-    if index.size and (index.min() < 0 or index.max() >= n):
-        raise DataError(f"pairs names row {index.max()} and X has {n} rows: count from 0")
-    return index.astype(np.intp)
-
-
-def size_of_relations(relations: Mapping[str, Any]) -> int:
-    """How many items the graphs cover."""
-    if not isinstance(relations, Mapping):
-        raise DataError(
-            f"relations is {relations!r}: it must be a dictionary {{name: graph}}, each graph over "
-            "the training items followed by the new ones"
-        )
-    weights: list[Any] = [getattr(graph, "weights", graph) for graph in relations.values()]
-    shapes = {np.shape(each) for each in weights}
-    sizes = {shape[0] if len(shape) == 2 else 0 for shape in shapes}
-    if len(sizes) != 1 or 0 in sizes:
-        raise DataError(
-            f"relations cover {sorted(sizes)} items: every graph must cover the training items "
-            "followed by the new ones"
-        )
-    return int(sizes.pop())
-
-
-def n_rows(X: Any, name: str = "X") -> int:
-    """The number of rows of features that are not checked yet."""
-    try:
-        return int(X.shape[0]) if sparse.issparse(X) else len(X)
-    except TypeError:
-        raise DataError(f"{name} is {X!r}: it must be a matrix of features") from None
 
 
 @dataclass(frozen=True)
@@ -291,11 +241,11 @@ class FeatureColumns:
 
     def rows(self, X: Any, n: int, what: str) -> Inputs:
         """The features of n new rows; none are needed where the fit had none."""
-        return Inputs(self._scaled(self._checked(X, n, what)), index=np.arange(n))
+        return Inputs(self._checked(X, n, what), index=np.arange(n))
 
     def new_items(self, X: Any) -> Inputs:
         """New items, which have features alone."""
-        return Inputs(self._scaled(self._checked(X, None, "items")))
+        return Inputs(self._checked(X, None, "items"))
 
     def _checked(self, X: Any, n: int | None, what: str) -> Any:
         if X is None and self.n_columns == 0:
@@ -309,7 +259,7 @@ class FeatureColumns:
             )
         order = self._order(X, what)
         features = features if order is None else features[:, order]
-        return features if self.n_columns else None
+        return self._scaled(features) if self.n_columns else None
 
     def _order(self, X: Any, what: str) -> list[int] | None:
         """Which column of X each column of the fit is, by its name; None: they are in order."""
@@ -336,13 +286,6 @@ class FeatureColumns:
         if features is None or self.scaling is None:
             return features
         return self.scaling.apply(features)
-
-
-def stacked(known: Features, new: Features) -> Features:
-    """Rows below rows, sparse if those above are."""
-    if isinstance(known, sparse.sparray):
-        return sparse.csr_array(sparse.vstack([known, sparse.csr_array(new)]))
-    return np.concatenate([known, new.toarray() if isinstance(new, sparse.sparray) else new])
 
 
 def _names(X: Any, n_columns: int, what: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """MultiUserGP: what each of many users prefers, learned together (papers 003, 004 section 2)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -10,61 +10,23 @@ from typing import Any, Self
 
 import numpy as np
 
+from penchant import gp
 from penchant.data import Comparisons, Lookup, ShardedComparisons
 from penchant.engines import ENGINES
 from penchant.errors import ConvergenceWarning, DataError, warn
-from penchant.gp import (
-    RULES,
-    ActiveSet,
-    Callback,
-    FitState,
-    Normal,
-    Posterior,
-    RaterAnswers,
-    Rows,
-    Settings,
-    UserHyper,
-    UserPosteriors,
-    UserProblem,
-    UserSolution,
-    at_typical_scale,
-    check_newcomers,
-    expectation_maximize,
-    learn_raters,
-    leave_one_out,
-    maximize_evidence,
-    rank_error,
-    rank_one_update_users,
-    residual_bound,
-    restrict,
-    select,
-    solve,
-    with_newcomers,
+from penchant.kernels import (
+    Constant,
+    FreeCovariance,
+    Independent,
+    Inputs,
+    Kernel,
+    LowRankCovariance,
 )
-from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.base import (
-    Fitted,
-    OutcomeProbabilities,
-    UtilityModel,
-    one_user_a_pair,
-    warn_unless_converged,
-)
-from penchant.models.defaults import (
-    SourceShare,
-    choose_tie_likelihood,
-    maximize_choosing_covariance,
-    shares,
-    sharing_kernel,
-    taste_kernel,
-)
-from penchant.models.features import (
-    FeatureColumns,
-    fitted_items,
-    in_order,
-    n_rows,
-    warn_far_lengthscale,
-)
+from penchant.models import sharded
+from penchant.models.base import Fitted, UtilityModel, warn_unless_converged
+from penchant.models.defaults import choose_tie_likelihood, default_kernel
+from penchant.models.features import FeatureColumns, fitted_items, in_order, warn_far_lengthscale
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -73,7 +35,6 @@ from penchant.models.parameters import (
     SEED,
     TEXT,
     YES_OR_NO,
-    Constraint,
     between,
     check_arguments,
     check_in_memory,
@@ -81,20 +42,17 @@ from penchant.models.parameters import (
     check_restarts,
     one_of,
     parameter,
+    two,
     whole,
 )
-from penchant.models.sharded import (
-    UserShards,
-    check_all_here,
-    first_users,
-    learn_shards,
-    shards_of,
-)
-from penchant.models.tables import Estimates
+from penchant.models.predictive import OutcomeProbabilities, n_rows, one_user_a_pair
+from penchant.models.tables import Estimates, SourceShare, shares
 from penchant.numerics.dispatch import CPU, device_called
-from penchant.numerics.random import RandomState
+from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
+
+UserState = gp.FitState[gp.UserProblem]
 
 ASKED_FOR = "predict(users=) is for the users of a model in memory"
 """What to do instead where no comparisons were scanned."""
@@ -189,19 +147,10 @@ class MultiUserGP(UtilityModel):
     _: KW_ONLY
     sharing: float = parameter(0.5, between(0.0, 1.0))
     likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
-    inference: str = parameter("ep", one_of(RULES))
+    inference: str = parameter("ep", one_of(gp.RULES))
     optimize: str | None = parameter("evidence", NONE | one_of(("evidence", "em")))
     sparse: tuple[int, int] | None = parameter(
-        None,
-        NONE
-        | Constraint(
-            "(n_users, n_items) to keep, at least one each, such as (4, 8)",
-            lambda value: (
-                isinstance(value, tuple | list)
-                and len(value) == 2
-                and all(whole(1).holds(number) for number in value)
-            ),
-        ),
+        None, NONE | two(whole(1), "(n_users, n_items) to keep, at least one each, such as (4, 8)")
     )
     raters: str | None = parameter(None, NONE | one_of(("lapse", "noise")))
     max_user_rank: int | None = parameter(None, NONE | whole(1))
@@ -242,16 +191,17 @@ class MultiUserGP(UtilityModel):
             return self._set_fit(learned, columns)
         check_in_memory(self)
         data = self._comparisons(data)
-        votes = Rows.by_user(data, by_rater=self.raters is not None)
+        votes = gp.Rows.by_user(data, by_rater=self.raters is not None)
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
             user_features, data.users, "users", self.user_kernel is None, user_relations
         )
         if users.X is not None:
             warn_far_lengthscale(self.user_kernel, users)
-        problem = UserProblem.of(items, users, votes, Settings(self.inference), self.max_user_rank)
-        problem = problem.on(device_called(self.device))
         self._check_user_rank(users)
+        settings = gp.Settings(self.inference)
+        problem = gp.UserProblem.of(items, users, votes, settings, self.max_user_rank)
+        problem = problem.on(device_called(self.device))
         return self._set_fit(self._learn(problem, data), columns, user_columns)
 
     def _check_user_rank(self, users: Inputs) -> None:
@@ -276,97 +226,90 @@ class MultiUserGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, problem: UserProblem, data: Comparisons) -> FitState[UserProblem]:
-        """Learn the hyperparameters and the posterior."""
+    def _learn(self, problem: gp.UserProblem, data: Comparisons) -> UserState:
         users = problem.users
         n_shared = 1 if users.X is None else 1 + users.X.shape[1]
         with threads_for(len(problem.items) * n_shared):
             return self._state(data, problem, self._solution(problem, data))
 
-    def _solution(self, problem: UserProblem, data: Comparisons) -> UserSolution:
+    def _solution(self, problem: gp.UserProblem, data: Comparisons) -> gp.UserSolution:
         """Learn the hyperparameters, and infer under them."""
         likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         likelihood.check(problem.edges.outcomes)
-        kernels = self._item_kernel(problem.items), self._shared_kernel(problem.users)
-        solution = self._solve(problem, UserHyper(*kernels, self.sharing, likelihood))
+        users, kernel, given = problem.users, self._item_kernel(problem.items), self.user_kernel
+        shared = sharing_kernel(users) if given is None else given.at_scale_of(users)
+        solution = self._solve(problem, gp.UserHyper(kernel, shared, self.sharing, likelihood))
         if self.raters is not None:
             learn = None if self.optimize is None else partial(self._solve, problem)
-            return learn_raters(problem, solution, True, learn)
+            return gp.learn_raters(problem, solution, True, learn)
         if self.likelihood != "ties" or self.optimize != "evidence":
             return solution
         note = solution.inference.report.optimizer
 
-        def maximize(problem: UserProblem, start: UserHyper) -> UserSolution:
-            return maximize_evidence(problem, start).with_note(note)
+        def maximize(problem: gp.UserProblem, start: gp.UserHyper) -> gp.UserSolution:
+            return gp.maximize_evidence(problem, start).with_note(note)
 
         return choose_tie_likelihood(problem, solution.hyper, solution, maximize)
 
     def _learn_shards(
         self, items: Inputs, data: ShardedComparisons
-    ) -> tuple[FitState[UserProblem], UserShards]:
+    ) -> tuple[UserState, sharded.UserShards]:
         """The same from users in shards: the state of some, and where the others are."""
-        some = first_users(data)
+        some = sharded.first_users(data)
         users = Inputs(index=np.arange(some.n_users))
-        problem = UserProblem.of(items, users, Rows.by_user(some.bare()), Settings(self.inference))
+        votes, settings = gp.Rows.by_user(some.bare()), gp.Settings(self.inference)
+        problem = gp.UserProblem.of(items, users, votes, settings)
         with threads_for(len(items)):
             solution = self._solution(problem, some)
-            with progress_bar("sweeping all users", self.progress) as watch:
-                learned, shards = learn_shards(
-                    data, self.engine, self.address, problem, some, solution, watch
-                )
+            with progress_bar("sweeping all users", self.progress, _evaluation) as watch:
+                where = (data, self.engine, self.address)
+                learned, shards = sharded.learn_shards(*where, problem, some, solution, watch)
         warn_unless_converged(learned.report)
         return learned, shards
 
-    def _solve(self, problem: UserProblem, start: UserHyper) -> UserSolution:
+    def _solve(self, problem: gp.UserProblem, start: gp.UserHyper) -> gp.UserSolution:
         if self.optimize is None:
-            return solve(problem, start)
-        with progress_bar("learning from users", self.progress) as watch:
+            return gp.solve(problem, start)
+        with progress_bar("learning from users", self.progress, _evaluation) as watch:
             if self.optimize == "em":
-                return expectation_maximize(problem, start, watch)
+                return gp.expectation_maximize(problem, start, watch)
             how = (self.kernel, self.n_restarts, self.random_state, watch)
             return maximize_choosing_covariance(problem, start, *how)
 
     def _state(
-        self, data: Comparisons, problem: UserProblem, solution: UserSolution
-    ) -> FitState[UserProblem]:
+        self, data: Comparisons, problem: gp.UserProblem, solution: gp.UserSolution
+    ) -> UserState:
         """The state after inference; with `sparse`, restricted to the users and items kept."""
         users = solution.prior.users
         if users.missed is not None:
-            bound = residual_bound(solution.hyper.user_kernel, problem.users, users)
-            error = rank_error(solution.inference.state, bound)
+            bound = gp.residual_bound(solution.hyper.user_kernel, problem.users, users)
+            error = gp.rank_error(solution.inference.state, bound)
             note = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
             advice = "raise max_user_rank, or give fewer or smoother user features"
             warn(f"{note}; {advice}", ConvergenceWarning)
             solution = solution.with_note(note)
-        learned = FitState.of(data, problem, solution)
+        learned = gp.FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         if self.sparse is None:
             return learned
-        kept = select(problem, solution, *self.sparse)
-        few, restricted = restrict(problem, solution, kept)
+        kept = gp.select(problem, solution, *self.sparse)
+        few, restricted = gp.restrict(problem, solution, kept)
         posterior = few.posterior(restricted).changed(kept=kept)
         return replace(learned, posterior=posterior, sites=None)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
-        """The item kernel given, or the default one."""
         if isinstance(self.kernel, Kernel):
             return self.kernel.at_scale_of(items)
-        return taste_kernel(
-            replace(items, X=None, relations={}) if self.kernel == "free" else items
-        )
-
-    def _shared_kernel(self, users: Inputs) -> Kernel:
-        """The user kernel given, or the default one."""
-        if self.user_kernel is None:
-            return sharing_kernel(users)
-        return self.user_kernel.at_scale_of(users)
+        if self.kernel == "free":
+            items = replace(items, X=None, relations={})
+        return taste_kernel(items)
 
     # Fitted attributes
 
     @property
-    def posterior_(self) -> UserPosteriors:
+    def posterior_(self) -> gp.UserPosteriors:
         """The posterior over all users' utilities."""
         return self._fitted().learned.posterior
 
@@ -393,7 +336,7 @@ class MultiUserGP(UtilityModel):
         return shares(self._item_kernel(items), self.posterior_.kernel, items)
 
     @property
-    def kept_(self) -> ActiveSet | None:
+    def kept_(self) -> gp.ActiveSet | None:
         """With `sparse`, the users and items that predictions use, and how informative all were."""
         return self.posterior_.kept
 
@@ -464,7 +407,7 @@ class MultiUserGP(UtilityModel):
 
     def _newcomers(
         self, fitted: Fitted, users: Any, user_features: Any, X: Any
-    ) -> tuple[UserPosteriors, IntArray]:
+    ) -> tuple[gp.UserPosteriors, IntArray]:
         """The posterior with new users known by features alone, and which of them are asked."""
         posterior = self._at(fitted, X)
         first, k = len(posterior), n_rows(user_features, "user_features")
@@ -473,19 +416,19 @@ class MultiUserGP(UtilityModel):
         asked = np.arange(k) if users is None else rows.index(users)
         return posterior.with_users(newcomers), first + np.atleast_1d(asked)
 
-    def _at(self, fitted: Fitted, X: Any) -> UserPosteriors:
-        posterior: UserPosteriors = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
+    def _at(self, fitted: Fitted, X: Any) -> gp.UserPosteriors:
+        posterior: gp.UserPosteriors = fitted.learned.posterior
+        return posterior.at(fitted.new_items(X))
 
-    def _belief(self, fitted: Fitted, user: int | None) -> Posterior:
-        posterior: UserPosteriors = fitted.learned.posterior
+    def _belief(self, fitted: Fitted, user: int | None) -> gp.Posterior:
+        posterior: gp.UserPosteriors = fitted.learned.posterior
         return posterior.belief(user)
 
     def _spread(self, fitted: Fitted) -> FloatArray:
-        posterior: UserPosteriors = fitted.learned.posterior
+        posterior: gp.UserPosteriors = fitted.learned.posterior
         return posterior.spread()
 
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> gp.Normal:
         return self._at(fitted, X).known_utilities(users)
 
     def _probabilities(
@@ -501,24 +444,22 @@ class MultiUserGP(UtilityModel):
         difference = posterior.known_differences(users, pairs[:, 0], pairs[:, 1], z)
         return OutcomeProbabilities.of(posterior.likelihood, difference)
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        posterior: UserPosteriors = fitted.learned.posterior
-        if posterior.effects is None:
-            return None
+    def _effects(self, fitted: Fitted) -> Estimates:
+        posterior: gp.UserPosteriors = fitted.learned.posterior
         return Estimates.of(posterior.effects, posterior.shared_lower)
 
-    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
-        learned: FitState[UserProblem] = fitted.learned
+    def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:
+        learned: UserState = fitted.learned
         problem = problem_after(learned, learned.data)
         votes, sites = problem.edges, learned.sites
         if sites is not None and len(sites.tau) != len(votes):  # some were only folded in
             sites = None
-        mean, var = leave_one_out(problem, learned.hyper, sites, personal=True)
+        mean, var = gp.leave_one_out(problem, learned.hyper, sites, personal=True)
         cliques = votes.outcomes.cliques
         n = len(votes) - (0 if cliques is None else cliques.n_edges)  # those of choices stand last
         votes = votes.part(np.arange(n))
-        seen = at_typical_scale(votes.user, Normal(mean[:n], var[:n]), votes.count)
-        return RaterAnswers(
+        seen = gp.at_typical_scale(votes.user, gp.Normal(mean[:n], var[:n]), votes.count)
+        return gp.RaterAnswers(
             votes.user, *seen, votes.outcomes, votes.count, len(problem.users), True
         )
 
@@ -539,12 +480,12 @@ class MultiUserGP(UtilityModel):
         (1, 3)
         """
         fitted = self._fitted()
-        learned: FitState[UserProblem] = fitted.learned
+        learned: UserState = fitted.learned
         data = self._comparisons(data)
-        check_newcomers(learned.data, data)
+        gp.check_newcomers(learned.data, data)
         rows = in_order(user_features, data.users, "users")
         newcomers = fitted.user_columns.rows(rows, data.n_users, "users")
-        return self._copy_with(with_newcomers(learned, learned.data.extend(data), newcomers))
+        return self._copy_with(gp.with_newcomers(learned, learned.data.extend(data), newcomers))
 
     def knowing(self, users: Any) -> Self:
         """A copy of this model with these users of the scanned comparisons, by name.
@@ -552,8 +493,8 @@ class MultiUserGP(UtilityModel):
         Its predictions for them are those of a fit in memory. The folder of the scanned data must
         still exist.
         """
-        learned: FitState[UserProblem] = self._fitted().learned
-        return self._copy_with(shards_of(self, ASKED_FOR).state_of(learned, users))
+        learned: UserState = self._fitted().learned
+        return self._copy_with(sharded.shards_of(self, ASKED_FOR).state_of(learned, users))
 
     def write_predictions(self, folder: str | PathLike[str]) -> None:
         """Write mean and standard deviation of every utility of every user of the scanned
@@ -561,71 +502,72 @@ class MultiUserGP(UtilityModel):
 
         folder : made if it is not there; files of an earlier call are replaced.
         """
-        shards: UserShards = shards_of(self, ASKED_FOR)
+        shards: sharded.UserShards = sharded.shards_of(self, ASKED_FOR)
         shards.write(self.posterior_, Path(folder), self.engine, self.address)
 
     # Adding and removing answers
 
-    def _add(
-        self, fitted: Fitted, answers: Comparisons, reconverge: bool | None
-    ) -> FitState[UserProblem]:
-        check_all_here(fitted.learned.n_elsewhere)
-        learned: FitState[UserProblem] = fitted.learned
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> UserState:
+        sharded.check_all_here(fitted.learned.n_elsewhere)
+        learned: UserState = fitted.learned
         data = learned.data.extend(answers)
         problem = problem_after(learned, data)
         # beside choices, rows are not one user after the other: inference converges again
         is_plain = self.raters is None and data.rankings is None
         if is_plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
-            updated = rank_one_update_users(learned, data, problem)
+            updated = gp.rank_one_update_users(learned, data, problem)
             if updated is not None:
                 return updated
-        return self._reconverge(learned, data, problem)
+        return self._refit(fitted, data)
 
-    def _refit(self, fitted: Fitted, data: Comparisons) -> FitState[UserProblem]:
-        check_all_here(fitted.learned.n_elsewhere)
-        learned: FitState[UserProblem] = fitted.learned
-        return self._reconverge(learned, data, problem_after(learned, data))
-
-    def _relearn(self, fitted: Fitted) -> FitState[UserProblem]:
-        check_all_here(fitted.learned.n_elsewhere)
-        return self._learn(fitted.learned.problem, fitted.learned.data)
-
-    def _reconverge(
-        self, learned: FitState[UserProblem], data: Comparisons, problem: UserProblem
-    ) -> FitState[UserProblem]:
-        """The state of other answers under the same hyperparameters."""
-        solution = solve(problem, learned.hyper, learned.carried_sites(problem))
+    def _refit(self, fitted: Fitted, data: Comparisons) -> UserState:
+        sharded.check_all_here(fitted.learned.n_elsewhere)
+        learned: UserState = fitted.learned
+        problem = problem_after(learned, data)
+        solution = gp.solve(problem, learned.hyper, learned.carried_sites(problem))
         return self._state(data, problem, solution)
+
+    def _relearn(self, fitted: Fitted) -> UserState:
+        return self._learn(fitted.learned.problem, fitted.learned.data)
 
 
 @contextmanager
-def progress_bar(title: str, shown: bool) -> Iterator[Callback | None]:
-    """A callback for each evaluation of the evidence; None where no terminal shows it."""
+def progress_bar(
+    title: str, shown: bool, words: Callable[..., str], n_steps: int | None = None
+) -> Iterator[Callable[..., None]]:
+    """A callback for each step, which shows `words` of its arguments; on a terminal only."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield None
+    if not shown or not console.is_terminal:  # some versions end a bar that is disabled by a line
+        yield lambda *told: None
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("evaluation {task.fields[n]}, log evidence {task.fields[value]}"),
-        TimeElapsedColumn(),
-    )
+    left = () if n_steps is None else (BarColumn(), TimeRemainingColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), *left, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None, n=0, value="…")
+        task = bar.add_task(title, total=n_steps)
 
-        def watch(n_evaluations: int, value: float) -> None:
-            bar.update(task, n=n_evaluations, value=f"{value:,.1f}")
+        def watch(*told: Any) -> None:
+            bar.update(task, advance=1, description=f"{title}: {words(*told)}")
 
         yield watch
 
 
-def problem_after(learned: FitState[UserProblem], data: Comparisons) -> UserProblem:
+def _evaluation(n_evaluations: int, value: float) -> str:
+    return f"evaluation {n_evaluations}, log evidence {value:,.1f}"
+
+
+def problem_after(learned: UserState, data: Comparisons) -> gp.UserProblem:
     """The problem of other answers, new users without features included."""
-    posterior: UserPosteriors = learned.posterior
+    posterior: gp.UserPosteriors = learned.posterior
     n_new = data.n_users - len(posterior)
     users = posterior.users
     if n_new and (users.X is not None or users.relations):
@@ -636,5 +578,93 @@ def problem_after(learned: FitState[UserProblem], data: Comparisons) -> UserProb
     if n_new:
         users = posterior.with_users(Inputs(index=np.arange(n_new))).users
     by_rater = learned.hyper.likelihood.by_rater
-    votes = Rows.by_user(data, learned.problem.edges.shown, by_rater)
+    votes = gp.Rows.by_user(data, learned.problem.edges.shown, by_rater)
     return learned.problem.over(users, votes)
+
+
+# The item covariance and the user kernel where none is given
+
+FREE_ITEMS, LOW_RANK_ITEMS = 60, (20, 400)
+"""Most items for a free covariance; fewest and most items for one of low rank."""
+DIRECTIONS = 4
+"""Rank of that covariance."""
+
+
+def taste_kernel(items: Inputs) -> Kernel:
+    """The item covariance of users: a free one where items have no features or relations."""
+    if items.X is not None or items.relations:
+        return default_kernel(items) + Independent()
+    return FreeCovariance.of(np.eye(len(items))) if len(items) <= FREE_ITEMS else Independent()
+
+
+def sharing_kernel(users: Inputs) -> Kernel:
+    """The user kernel: a population mean, plus kernels on features and relations of users."""
+    if users.X is None and not users.relations:
+        return Constant(1.0)
+    return 1.0 + default_kernel(users)
+
+
+def maximize_choosing_covariance(
+    problem: gp.UserProblem,
+    start: gp.UserHyper,
+    kernel: Kernel | str | None,
+    n_restarts: int = 0,
+    random_state: RandomState = None,
+    watch: gp.Callback | None = None,
+) -> gp.UserSolution:
+    """Maximise the evidence, after choosing an item covariance where no kernel is given.
+
+    start: with the kernel that is given, or with that of the features.
+    """
+    begin: gp.StartingPoint | None = None
+    word = ""
+    if not isinstance(kernel, Kernel):
+        choice = _choose_covariance(problem, start, kernel, watch)
+        start, begin = choice.start, gp.StartingPoint(choice.theta)
+        word = choice.description + not_tried(problem, kernel)
+    rng = as_rng(random_state) if n_restarts else None
+    return gp.maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
+
+
+def not_tried(problem: gp.UserProblem, kernel: str | None) -> str:
+    """Which candidates the number of items rules out, in words."""
+    n, most = len(problem.items), LOW_RANK_ITEMS[1]
+    if kernel is not None or n <= FREE_ITEMS:
+        return ""
+    directions = f"few directions of taste (up to {most}) and " if n > most else ""
+    return f"; {n:,} items are too many for {directions}a free covariance (up to {FREE_ITEMS})"
+
+
+def _choose_covariance(
+    problem: gp.UserProblem, start: gp.UserHyper, kernel: str | None, watch: gp.Callback | None
+) -> gp.CovarianceChoice:
+    """The free covariance if it was asked for, else the candidate that predicts best.
+
+    Both learned ones start at the variance and the sharing learned with independent items.
+    """
+    items, simplest = problem.items, start._replace(kernel=Independent())
+    n, (fewest, most) = len(items), LOW_RANK_ITEMS
+
+    def variance(known: gp.UserHyper) -> float:
+        return float(known.kernel.diag(Inputs(index=np.zeros(1, dtype=np.intp)))[0])
+
+    def free(known: gp.UserHyper) -> gp.UserHyper:
+        covariance = FreeCovariance.of(variance(known) * np.eye(n))
+        return known._replace(kernel=covariance.around(covariance))
+
+    def low_rank(known: gp.UserHyper) -> gp.UserHyper:
+        place = problem.edges.item_order(n)  # does not depend on names
+        covariance = LowRankCovariance.begin(place, DIRECTIONS, variance(known))
+        return known._replace(kernel=covariance)
+
+    if kernel == "free":
+        return gp.scaled_start(problem, simplest, free, watch)
+    others: dict[str, gp.Start] = {}
+    if items.X is not None or items.relations:
+        others["features"] = lambda _: start
+    if fewest < n <= most:
+        others["low rank"] = low_rank
+    if n <= FREE_ITEMS:
+        others["free"] = free
+    fallback = "features" if "features" in others else "independent"
+    return gp.choose_covariance(problem, simplest, others, fallback, watch)

@@ -70,7 +70,6 @@ def one_of(choices: Collection[Any]) -> Constraint:
 
 
 def whole(least: int, most: int | None = None) -> Constraint:
-    """A whole number."""
     words = f"of at least {least}" if most is None else f"from {least} to {most:,}"
     return Constraint(
         f"a whole number {words}",
@@ -79,10 +78,18 @@ def whole(least: int, most: int | None = None) -> Constraint:
 
 
 def between(low: float, high: float) -> Constraint:
-    """A number strictly inside an interval."""
     return Constraint(
         f"a number strictly between {low:g} and {high:g}",
         lambda value: _is_number(value) and low < value < high,
+    )
+
+
+def two(each: Constraint, words: str) -> Constraint:
+    return Constraint(
+        words,
+        lambda value: (
+            isinstance(value, tuple | list) and len(value) == 2 and all(map(each.holds, value))
+        ),
     )
 
 
@@ -101,12 +108,6 @@ SIDES = Constraint(
 )
 PROBABILITY = Constraint(
     "a number from 0 to 1", lambda value: _is_number(value) and 0.0 <= value <= 1.0
-)
-CONCENTRATION = POSITIVE | Constraint(
-    "(shape, rate) of a Gamma prior, both positive",
-    lambda value: (
-        isinstance(value, tuple | list) and len(value) == 2 and all(map(POSITIVE.holds, value))
-    ),
 )
 
 

@@ -1,69 +1,22 @@
 """PreferenceGP: a Gaussian-process preference model with relations between items (paper 000)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from penchant.ask import as_answers
-from penchant.data import Comparisons, ShardedComparisons, as_column, read_times
+from penchant import gp
+from penchant.ask.answers import answers_in_pool, as_answers, is_unnamed
+from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import DataError
-from penchant.gp import (
-    RULES,
-    UNNAMED,
-    Covariates,
-    FitState,
-    ItemHyper,
-    ItemProblem,
-    Normal,
-    PathHyper,
-    PathPosterior,
-    PathProblem,
-    People,
-    Posterior,
-    RaterAnswers,
-    Rows,
-    Settings,
-    TimeGrid,
-    check_time,
-    edges_of,
-    expectation_maximize,
-    learn_raters,
-    leave_one_out,
-    maximize_evidence,
-    rank_one_update,
-    solve,
-    start_at_mode,
-    timed_rows,
-)
-from penchant.kernels import Inputs, Kernel, as_relations
-from penchant.kernels.inputs import Names, is_numbered, row_names
+from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models.base import (
-    Answers,
-    Fitted,
-    OutcomeProbabilities,
-    UtilityModel,
-    warn_unless_converged,
-)
-from penchant.models.defaults import (
-    SourceShare,
-    SourcesReport,
-    balanced_kernel,
-    choose_tie_likelihood,
-    maximize_with_relevance,
-    shares,
-)
-from penchant.models.features import (
-    FeatureColumns,
-    fitted_items,
-    in_order,
-    named_relations,
-    size_of_relations,
-    stacked,
-)
+from penchant.models import tables
+from penchant.models.base import Answers, Fitted, UtilityModel, warn_unless_converged
+from penchant.models.defaults import balanced_kernel, choose_tie_likelihood, maximize_with_relevance
+from penchant.models.features import fitted_items
 from penchant.models.parameters import (
     DEVICE,
     KERNEL,
@@ -79,18 +32,18 @@ from penchant.models.parameters import (
     parameter,
     whole,
 )
+from penchant.models.predictive import OutcomeProbabilities, as_days, posterior_of_new_nodes
 from penchant.models.store import rebuilt
-from penchant.models.tables import Estimates, Ranking, check_named
 from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
+ItemState = gp.FitState[Any]
+"""Of items, or of their paths where utilities drift."""
 START_VARIANCE = 0.25
 """First variance of a path, in units of an answer's noise; its first timescale is half of the time
 that the comparisons span."""
-COLUMNS = ("tie", "margin", "first", "time", "covariates", "both_bad")
-"""Columns, beside winner and loser, that must be equal for two answers to be the same."""
 
 
 @dataclass(eq=False, repr=False)
@@ -182,7 +135,7 @@ class PreferenceGP(UtilityModel):
     kernel: Kernel | None = parameter(None, NONE | KERNEL)
     _: KW_ONLY
     likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
-    inference: str = parameter("ep", one_of(RULES))
+    inference: str = parameter("ep", one_of(gp.RULES))
     optimize: str | None = parameter("evidence", NONE | one_of(("evidence", "em")))
     max_rank: int | None = parameter(None, NONE | whole(1))
     clustered: bool = parameter(True, YES_OR_NO)
@@ -223,17 +176,16 @@ class PreferenceGP(UtilityModel):
 
     # Learning
 
-    def _learn(self, items: Inputs, data: Comparisons) -> FitState[Any]:
-        """Learn the hyperparameters and the posterior."""
+    def _learn(self, items: Inputs, data: Comparisons) -> ItemState:
         if self.drift is not None:
             return self._learn_paths(items, data)
         likelihood = get(self.likelihood, data.margin, data.count)
         if self.raters is not None:
-            check_named(data, f"raters={self.raters!r}")
+            tables.check_named(data, f"raters={self.raters!r}")
             likelihood = Raters.alike(likelihood, self.raters, data.n_users)
         problem = self._problem(items, data, likelihood)
         likelihood.check(problem.edges.outcomes)
-        start = ItemHyper(self._item_kernel(items), likelihood)
+        start = gp.ItemHyper(self._item_kernel(items), likelihood)
         is_climb = self.optimize == "evidence"
         with threads_for(len(problem.edges.items)):
             if self.kernel is None and is_climb:
@@ -244,12 +196,12 @@ class PreferenceGP(UtilityModel):
                 solution = choose_tie_likelihood(problem, start, solution, self._solve)
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
-                solution = learn_raters(problem, solution, False, learn)
-            learned = FitState.of(data, problem, solution)
+                solution = gp.learn_raters(problem, solution, False, learn)
+            learned = gp.FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)
         return learned
 
-    def _learn_paths(self, items: Inputs, data: Comparisons) -> FitState[PathProblem]:
+    def _learn_paths(self, items: Inputs, data: Comparisons) -> ItemState:
         """The same for utilities that drift."""
         if device_called(self.device) is not CPU:
             raise DataError(
@@ -258,29 +210,29 @@ class PreferenceGP(UtilityModel):
         others = ("raters", "half_life", "max_rank")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise DataError(f"drift= does not go together with {', '.join(given)}: leave one out")
-        time = check_time(data)
-        calendar = TimeGrid.of(time, self.period)
-        problem = PathProblem(items, timed_rows(data, calendar), calendar, Settings(self.inference))
+        time = gp.check_time(data)
+        calendar = gp.TimeGrid.of(time, self.period)
+        rows, settings = gp.timed_rows(data, calendar), gp.Settings(self.inference)
+        problem = gp.PathProblem(items, rows, calendar, settings)
         likelihood = get(self.likelihood, data.margin, data.count)
         likelihood.check(problem.edges.outcomes)
         span = float(time.max() - time.min()) or 1.0
-        start = PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
+        start = gp.PathHyper(self._item_kernel(items), START_VARIANCE, 0.5 * span, likelihood)
         with threads_for(len(items)):
-            learned = FitState.of(data, problem, self._solve(problem, start))
+            learned = gp.FitState.of(data, problem, self._solve(problem, start))
         warn_unless_converged(learned.report)
         return learned
 
     def _solve(self, problem: Any, start: Any) -> Any:
         if self.optimize is None:
-            return solve(problem, start)
+            return gp.solve(problem, start)
         if self.optimize == "em":
-            return expectation_maximize(problem, start)
-        begin = start_at_mode(problem, start) if isinstance(problem, ItemProblem) else None
+            return gp.expectation_maximize(problem, start)
+        begin = gp.start_at_mode(problem, start) if isinstance(problem, gp.ItemProblem) else None
         rng = as_rng(self.random_state) if self.n_restarts else None
-        return maximize_evidence(problem, start, self.n_restarts, rng, begin)
+        return gp.maximize_evidence(problem, start, self.n_restarts, rng, begin)
 
     def _item_kernel(self, items: Inputs) -> Kernel:
-        """The kernel given, or the default one."""
         if self.kernel is None:
             return balanced_kernel(items, self.max_rank)
         return self.kernel.at_scale_of(items)
@@ -290,27 +242,27 @@ class PreferenceGP(UtilityModel):
         items: Inputs,
         data: Comparisons,
         likelihood: Likelihood,
-        shown: Covariates | None = None,
-    ) -> ItemProblem:
+        shown: gp.Covariates | None = None,
+    ) -> gp.ItemProblem:
         """The rows, with their weights and who answered; shown: known effects."""
         weight: FloatArray | float = 1.0
         if self.half_life is not None:
             data = data.as_pairs()
             weight = faded_counts(data, self.half_life) / data.count
-        edges = Rows.pooled(data, shown, likelihood.by_rater)
+        edges = gp.Rows.pooled(data, shown, likelihood.by_rater)
         if self.half_life is not None:
-            edge = edges_of(data, np.arange(len(data)), edges)
+            edge = gp.edges_of(data, np.arange(len(data)), edges)
             count = np.bincount(edge, weight * data.count, len(edges))
             edges = edges.weighted(count.astype(np.float64))
         is_clustered = self.clustered and data.user is not None
-        people = People.of(data, edges, weight) if is_clustered else None
-        settings = Settings(self.inference)
-        return ItemProblem(items, edges, settings, self.max_rank, people=people)
+        people = gp.People.of(data, edges, weight) if is_clustered else None
+        settings = gp.Settings(self.inference)
+        return gp.ItemProblem(items, edges, settings, self.max_rank, people=people)
 
     # Fitted attributes
 
     @property
-    def posterior_(self) -> Posterior:
+    def posterior_(self) -> gp.Posterior:
         """The posterior over the items' utilities."""
         return self._fitted().learned.posterior
 
@@ -320,7 +272,7 @@ class PreferenceGP(UtilityModel):
         return float(self._fitted().learned.log_evidence)
 
     @property
-    def shares_(self) -> dict[str, SourceShare]:
+    def shares_(self) -> dict[str, tables.SourceShare]:
         """Source → share of the prior variance of a random difference, before and after learning.
 
         The sources are features, each relation, and item effects. A kernel that is given is
@@ -328,10 +280,10 @@ class PreferenceGP(UtilityModel):
         """
         learned = self._fitted().learned
         items = learned.problem.universe
-        return shares(self._item_kernel(items), learned.hyper.kernel, items)
+        return tables.shares(self._item_kernel(items), learned.hyper.kernel, items)
 
     @property
-    def report_(self) -> SourcesReport:
+    def report_(self) -> tables.SourcesReport:
         """How inference went, the shares of the prior's sources, and by how much correlated
         answers widen intervals."""
         learned = self._fitted().learned
@@ -339,7 +291,7 @@ class PreferenceGP(UtilityModel):
         if self.drift is None and learned.posterior.widening is not None:
             entries["n_people"] = len(np.unique(learned.data.user))
             entries["widened"] = learned.posterior.widened
-        return SourcesReport(**entries)
+        return tables.SourcesReport(**entries)
 
     # Predictions
 
@@ -368,7 +320,7 @@ class PreferenceGP(UtilityModel):
         check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
         fitted = self._fitted()
         posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
-        if at is not None and isinstance(posterior, PathPosterior):
+        if at is not None and isinstance(posterior, gp.PathPosterior):
             (posterior,) = posterior.when(as_days([at]))
         known = posterior.universe.take(np.arange(fitted.learned.data.n_items))
         mean, var = posterior.relative_to(posterior.at(known))
@@ -401,7 +353,7 @@ class PreferenceGP(UtilityModel):
 
     def rank(
         self, user: Any = None, level: float = 0.95, n_samples: int = 4000, at: Any = None
-    ) -> Ranking:
+    ) -> tables.Ranking:
         """Items from best to worst with intervals, P(best) and rank intervals.
 
         user : whose; None for people at large. level : of the intervals.
@@ -422,10 +374,10 @@ class PreferenceGP(UtilityModel):
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
         """The model as of another time; several: or of a time for each difference."""
-        learned: FitState[Any] = self._fitted().learned
+        learned: ItemState = self._fitted().learned
         if at is None:
             return self
-        if not isinstance(learned.posterior, PathPosterior):
+        if not isinstance(learned.posterior, gp.PathPosterior):
             raise DataError(f"at={at!r} needs utilities that drift: fit with drift='ou'")
         days = as_days(at)
         if not days.ndim:
@@ -442,17 +394,17 @@ class PreferenceGP(UtilityModel):
     def _users(self, fitted: Fitted, users: Any) -> IntArray | None:
         return None if users is None else np.zeros(np.size(users), dtype=np.intp)
 
-    def _at(self, fitted: Fitted, X: Any) -> Posterior:
-        posterior: Posterior = fitted.learned.posterior
-        return posterior.at(None if X is None else fitted.columns.new_items(X))
+    def _at(self, fitted: Fitted, X: Any) -> gp.Posterior:
+        posterior: gp.Posterior = fitted.learned.posterior
+        return posterior.at(fitted.new_items(X))
 
-    def _belief(self, fitted: Fitted, user: int | None) -> Posterior:
+    def _belief(self, fitted: Fitted, user: int | None) -> gp.Posterior:
         return fitted.learned.posterior
 
-    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> Normal:
+    def _utilities(self, fitted: Fitted, users: IntArray | None, X: Any) -> gp.Normal:
         posterior = self._at(fitted, X)
         var = posterior.relative_to(fitted.learned.posterior).var
-        return Normal(_for_all(posterior.mean, users), _for_all(var, users))
+        return gp.Normal(_for_all(posterior.mean, users), _for_all(var, users))
 
     def _means(self, fitted: Fitted, users: IntArray | None, X: Any) -> FloatArray:
         return _for_all(self._at(fitted, X).mean, users)
@@ -466,76 +418,74 @@ class PreferenceGP(UtilityModel):
         z: FloatArray | None = None,
         time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
-        if time is not None and isinstance(fitted.learned.posterior, PathPosterior):
+        if time is not None and isinstance(fitted.learned.posterior, gp.PathPosterior):
             fitted = self._as_of(time, several=True)._fitted()
-        if isinstance(known := fitted.learned.posterior, PathPosterior):
+        if isinstance(known := fitted.learned.posterior, gp.PathPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
         difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
         return OutcomeProbabilities.of(posterior.likelihood, difference)
 
-    def _effects(self, fitted: Fitted) -> Estimates | None:
-        posterior: Posterior = fitted.learned.posterior
-        if posterior.effects is None:
-            return None
-        return Estimates.of(posterior.effects, posterior.lower)
+    def _effects(self, fitted: Fitted) -> tables.Estimates:
+        posterior: gp.Posterior = fitted.learned.posterior
+        return tables.Estimates.of(posterior.effects, posterior.lower)
 
-    def _answers_of_raters(self, fitted: Fitted) -> RaterAnswers:
-        learned: FitState[Any] = fitted.learned
+    def _answers_of_raters(self, fitted: Fitted) -> gp.RaterAnswers:
+        learned: ItemState = fitted.learned
         problem = self._problem_after(learned, learned.data)
         data, edges = learned.data.single_pairs(), problem.edges
         edge = np.arange(len(data))  # paths have an edge a row
-        if isinstance(problem, ItemProblem):
-            edge = edges_of(data, edge, edges)
-        mean, var = leave_one_out(problem, learned.hyper, learned.sites, personal=False)
+        if isinstance(problem, gp.ItemProblem):
+            edge = gp.edges_of(data, edge, edges)
+        mean, var = gp.leave_one_out(problem, learned.hyper, learned.sites, personal=False)
         givers, times = np.asarray(data.user), faded_counts(data, self.half_life)
         outcomes = edges.outcomes.part(edge)
-        return RaterAnswers(givers, mean[edge], var[edge], outcomes, times, data.n_users)
+        return gp.RaterAnswers(givers, mean[edge], var[edge], outcomes, times, data.n_users)
 
     # Adding and removing answers
 
-    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> FitState[Any]:
-        learned: FitState[ItemProblem] = fitted.learned
+    def _add(self, fitted: Fitted, answers: Comparisons, reconverge: bool | None) -> ItemState:
+        learned: ItemState = fitted.learned
         data = learned.data.extend(answers)
         # a choice is not one change of one difference: inference converges again
         is_plain = self.raters is None and self.drift is None and self.half_life is None
         is_plain = is_plain and answers.rankings is None
         if is_plain and learned.takes_rank_one_updates(answers.n_comparisons, reconverge):
-            updated = rank_one_update(learned, answers, data)
+            updated = gp.rank_one_update(learned, answers, data)
             if updated is not None:
                 return updated
         return self._refit(fitted, data)
 
-    def _refit(self, fitted: Fitted, data: Comparisons) -> FitState[Any]:
-        learned: FitState[Any] = fitted.learned
+    def _refit(self, fitted: Fitted, data: Comparisons) -> ItemState:
+        learned: ItemState = fitted.learned
         return learned.reconverge(data, self._problem_after(learned, data))
 
-    def _relearn(self, fitted: Fitted) -> FitState[Any]:
-        learned: FitState[Any] = fitted.learned
+    def _relearn(self, fitted: Fitted) -> ItemState:
+        learned: ItemState = fitted.learned
         return self._learn(learned.problem.universe, learned.data)
 
     def _problem_after(
-        self, learned: FitState[Any], data: Comparisons
-    ) -> ItemProblem | PathProblem:
+        self, learned: ItemState, data: Comparisons
+    ) -> gp.ItemProblem | gp.PathProblem:
         """The problem of other answers, or of the same ones: files do not store it."""
-        known: ItemProblem | PathProblem = learned.problem
-        if isinstance(known, PathProblem):
-            return replace(known, edges=timed_rows(data, known.calendar))
+        known: gp.ItemProblem | gp.PathProblem = learned.problem
+        if isinstance(known, gp.PathProblem):
+            return replace(known, edges=gp.timed_rows(data, known.calendar))
         likelihood, shown = learned.hyper.likelihood, known.edges.shown
         problem = self._problem(known.universe, data, likelihood, shown)
         return replace(problem, settings=known.settings, max_rank=known.max_rank)
 
     def _rebuild(self) -> None:
-        learned: FitState[Any] = self.state_.learned
+        learned: ItemState = self.state_.learned
         learned = rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
-    def _new_answers(self, fitted: Fitted, more: Answers, user: Any) -> Comparisons:
-        data: Comparisons = fitted.learned.data  # answers without a name stay unnamed
-        return as_answers(data, more, UNNAMED if _is_unnamed(data, more, user) else user)
-
-    def _old_answers(self, fitted: Fitted, answers: Answers, user: Any) -> Comparisons:
-        return answers_in_pool(fitted.learned.data, answers, user, self.raters is None)
+    def _answers(self, fitted: Fitted, given: Answers, user: Any, to_add: bool) -> Comparisons:
+        data: Comparisons = fitted.learned.data
+        if not to_add:
+            return answers_in_pool(data, given, user, self.raters is None)
+        # answers without a name stay unnamed
+        return as_answers(data, given, gp.UNNAMED if is_unnamed(data, given, user) else user)
 
 
 def _for_all(numbers: FloatArray, users: IntArray | None) -> FloatArray:
@@ -548,103 +498,6 @@ def faded_counts(data: Comparisons, half_life: float | None) -> FloatArray:
     where half_life is None."""
     if half_life is None:
         return data.count.astype(np.float64)
-    time = check_time(data)
+    time = gp.check_time(data)
     count: FloatArray = data.count * np.exp2((time - time.max()) / half_life)
     return np.maximum(count, np.finfo(float).tiny)  # zero is no power
-
-
-def as_days(at: Any) -> FloatArray:
-    """A date, a moment, a text such as "2024-05-31" or a number of days, as days since 1970; or
-    several of them, (k,).
-
-    >>> as_days("1970-01-03").tolist(), as_days([2.5, "1970-01-02"]).tolist()
-    (2.0, [2.5, 1.0])
-    """
-    is_one = isinstance(at, str | bytes) or not isinstance(at, Iterable)
-    values = [at] if is_one else as_column(at, "at")
-    if not len(values):
-        raise DataError("at is empty: give one time, or one for each pair")
-    are_dates = len(values) and all(isinstance(each, np.datetime64) for each in values)
-    days = read_times(np.array(values, dtype="datetime64[us]") if are_dates else values)
-    is_bool = np.array([isinstance(each, bool | np.bool_) for each in values], dtype=bool)
-    wrong = is_bool | ~np.isfinite(days)
-    if wrong.any():
-        bad = at if is_one else values[int(np.argmax(wrong))]
-        raise DataError(
-            f"at={bad!r}: it must be a date, a text such as '2024-05-31', or a number of days"
-        )
-    return days[0] if is_one else days  # type: ignore[no-any-return]  # a NumPy number
-
-
-def answers_in_pool(data: Comparisons, more: Answers, user: Any, any_person: bool) -> Comparisons:
-    """Answers to withdraw from a pool, with their users.
-
-    Answers without a user are matched to answers without one first, then to the first user who
-    gave them. any_person: whether it does not matter whose they are.
-    """
-    if not _is_unnamed(data, more, user):
-        return as_answers(data, more, user)
-    pooled = data.pooled()
-    taken = as_answers(pooled, more)
-    pooled.without(taken)  # all of them must be there, whoever gave them
-    count = np.zeros_like(data.count)
-    for row in range(len(taken)):
-        rows = _same(data, taken, row)
-        if len(rows) > 1 and not any_person:
-            raise DataError(
-                f"{len(rows)} people gave the answer {taken.items[taken.winner[row]]!r} over "
-                f"{taken.items[taken.loser[row]]!r}, and how reliable each is depends on whose is "
-                "taken back: give user=…"
-            )
-        before = np.cumsum(data.count[rows]) - data.count[rows]
-        count[rows] = np.clip(taken.count[row] - before, 0, data.count[rows])
-    return data._with_count(count)
-
-
-def _is_unnamed(data: Comparisons, more: Answers, user: Any) -> bool:
-    """Whether the pool has names and these answers have none."""
-    named = isinstance(more, Comparisons) and more.user is not None
-    return data.user is not None and user is None and not named
-
-
-def _same(data: Comparisons, taken: Comparisons, row: int) -> IntArray:
-    """The rows equal to one row of `taken`, those without a user first."""
-    same = (data.winner == taken.winner[row]) & (data.loser == taken.loser[row])
-    for name in COLUMNS:
-        mine, theirs = getattr(data, name), getattr(taken, name)
-        if mine is not None:
-            equal = mine == (0 if theirs is None else theirs[row])  # not given: of no side, not bad
-            same &= equal if equal.ndim == 1 else equal.all(axis=1)
-    nobody = data.user == (data.users.index(UNNAMED) if UNNAMED in data.users else -1)
-    return np.concatenate([np.flatnonzero(same & nobody), np.flatnonzero(same & ~nobody)])
-
-
-def posterior_of_new_nodes(
-    learned: FitState[ItemProblem], columns: FeatureColumns, X: Any, relations: Mapping[str, Any]
-) -> Posterior:
-    """New nodes change the graph, so the prior is rebuilt over old and new items together.
-
-    The comparisons are the same, so the old sites are a warm start.
-    """
-    known = learned.problem.universe
-    n_old, n_all = len(known), size_of_relations(relations)
-    features, names = known.X, _all_names(learned.data.items, n_all, X, relations)
-    if features is not None:
-        new = columns.rows(in_order(X, names[n_old:], "items"), n_all - n_old, "items").X
-        features = stacked(features, new)
-    graphs = named_relations(relations, names, "items")
-    universe = Inputs(features, graphs, np.arange(n_all)).on(known.device)
-    problem = replace(learned.problem, universe=universe)
-    extended: Posterior = learned.reconverge(learned.data, problem).posterior
-    return extended.at(universe.take(np.arange(n_old, n_all)))
-
-
-def _all_names(known: Names, n: int, X: Any, relations: Mapping[str, Any]) -> Names:
-    """The items of the fit and then the new ones, as X or else a graph names them."""
-    named = [row_names(X), *(r.names for r in as_relations(relations, n).values())]
-    old = set(map(str, known))
-    for names in named:
-        if names is not None and not is_numbered(names):
-            new = tuple(name for name in names if str(name) not in old)
-            return (*known, *new)
-    return (*known, *range(len(known), n))

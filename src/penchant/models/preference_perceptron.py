@@ -25,21 +25,9 @@ from penchant.models.parameters import (
 from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
+from penchant.online import perceptron
 from penchant.online.feedback import LabelUser, Round, group, rounds_of
-from penchant.online.perceptron import (
-    FeatureMap,
-    check_docs,
-    check_grades,
-    check_order,
-    check_queries,
-    check_rows,
-    check_scores,
-    discounts,
-    learn,
-    present_greedily,
-    present_sorted,
-    swap_neighbours,
-)
+from penchant.online.perceptron import FeatureMap, Rounds
 from penchant.online.rule import LOSSES, UPDATES, Real, State, UpdateRule, new_state
 
 LABEL_DEPTH = 25
@@ -120,20 +108,20 @@ class PreferencePerceptron(BaseEstimator):
         """Return the order, (n,), that the current weights think best, best first."""
         rule = self._rule()
         if self.feature_map is None:
-            block = check_docs(docs, self.dtype)
+            block = perceptron.check_docs(docs, self.dtype)
             weights = self._state(rule, block.shape[1]).weights
-            order = present_sorted(check_scores(block @ weights))
+            order = perceptron.present_sorted(perceptron.check_scores(block @ weights))
         else:
             first = self.feature_map(docs, np.arange(min(self.k, len(docs))))
             weights = self._state(rule, np.size(first)).weights
-            order = present_greedily(self.feature_map, docs, weights, self.k)
+            order = perceptron.present_greedily(self.feature_map, docs, weights, self.k)
         if self.exploration == 0.0:
             return order
         seed = self.seed_ if hasattr(self, "seed_") else _draw_seed(self.random_state)
         # A generator per round: what is presented depends on the state alone, so a model that
         # was saved and restored goes on in the same way.
         rng = np.random.default_rng([seed, getattr(self, "n_rounds_", 0)])
-        return swap_neighbours(order, self.exploration, rng)
+        return perceptron.swap_neighbours(order, self.exploration, rng)
 
     def learn(self, docs: Any, presented: ArrayLike, feedback: ArrayLike) -> Self:
         """Learn from the order that was presented and the better one that came back.
@@ -145,13 +133,12 @@ class PreferencePerceptron(BaseEstimator):
         rule = self._rule()
         if self.feature_map is not None:
             return self._learn_mapped(self.feature_map, docs, presented, feedback)
-        blocks = check_docs(docs, self.dtype, ndims=(2, 3))
-        shown = check_order(presented, blocks.shape[:-1], self.k, "presented")
-        better = check_order(feedback, blocks.shape[:-1], self.k, "feedback")
+        blocks = perceptron.check_docs(docs, self.dtype, ndims=(2, 3))
+        shown = perceptron.check_order(presented, blocks.shape[:-1], self.k, "presented")
+        better = perceptron.check_order(feedback, blocks.shape[:-1], self.k, "feedback")
         if blocks.ndim == 2:
             blocks, shown, better = blocks[None], shown[None], better[None]
-        state = self._state(rule, blocks.shape[-1])
-        return self._keep(learn("logged", rule, state, blocks, shown, better))
+        return self._advance("logged", rule, blocks.shape[-1], blocks, shown, better)
 
     def learn_pairs(self, X: ArrayLike, winner: ArrayLike, loser: ArrayLike) -> Self:
         """Learn from comparisons in the order given: rows `winner` of X beat rows `loser`.
@@ -164,17 +151,16 @@ class PreferencePerceptron(BaseEstimator):
         [-1.0, 1.0]
         """
         rule = self._rule()
-        rows = check_docs(X, self.dtype)
+        rows = perceptron.check_docs(X, self.dtype)
         better, worse = (
-            check_rows(index, len(rows), name)
+            perceptron.check_rows(index, len(rows), name)
             for index, name in ((winner, "winner"), (loser, "loser"))
         )
         if better.size != worse.size:
             raise DataError(
                 f"winner has {better.size} rows and loser {worse.size}: they must pair up"
             )
-        state = self._state(rule, rows.shape[1])
-        return self._keep(learn("pairs", rule, state, rows, better, worse))
+        return self._advance("pairs", rule, rows.shape[1], rows, better, worse)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from graded documents, one round per query in the order of first appearance.
@@ -187,15 +173,15 @@ class PreferencePerceptron(BaseEstimator):
         [1.0]
         """
         rule = self._rule()
-        rows = check_docs(X, self.dtype)
-        grades, queries = check_grades(y, len(rows)), check_queries(qid, len(rows))
+        rows = perceptron.check_docs(X, self.dtype)
+        grades = perceptron.check_grades(y, len(rows))
+        queries = perceptron.check_queries(qid, len(rows))
         if self.feature_map is not None:
             return self._learn_rounds(rounds_of(rows, grades, queries))
         order, starts = group(queries)
         if order is not None:
             rows, grades = rows[order], grades[order]
-        state = self._state(rule, rows.shape[1])
-        return self._keep(learn("graded", rule, state, rows, starts, grades, LABEL_DEPTH))
+        return self._advance("graded", rule, rows.shape[1], rows, starts, grades, LABEL_DEPTH)
 
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Forget everything, then learn as `partial_fit` does: one pass."""
@@ -211,9 +197,9 @@ class PreferencePerceptron(BaseEstimator):
                 "predict scores single documents, and feature_map scores orders: use present, or "
                 "coef_ @ feature_map(docs, order)"
             )
-        rows = check_docs(X, self.dtype)
+        rows = perceptron.check_docs(X, self.dtype)
         weights = self._state(self._rule(), rows.shape[1]).weights
-        return check_scores(rows @ (self.average_coef_ if self.average else weights))
+        return perceptron.check_scores(rows @ (self.average_coef_ if self.average else weights))
 
     @property
     def n_features_in_(self) -> int:
@@ -236,12 +222,12 @@ class PreferencePerceptron(BaseEstimator):
         self, feature_map: FeatureMap, docs: Any, presented: ArrayLike, feedback: ArrayLike
     ) -> Self:
         rule = self._rule()
-        shown = check_order(presented, (len(docs),), self.k, "presented")
-        better = check_order(feedback, (len(docs),), self.k, "feedback")
+        shown = perceptron.check_order(presented, (len(docs),), self.k, "presented")
+        better = perceptron.check_order(feedback, (len(docs),), self.k, "feedback")
         delta: Real = np.subtract(
             feature_map(docs, better), feature_map(docs, shown), dtype=self.dtype
         )
-        return self._keep(learn("differences", rule, self._state(rule, delta.size), delta[None]))
+        return self._advance("differences", rule, delta.size, delta[None])
 
     def _learn_rounds(self, rounds: list[Round]) -> Self:
         user, rng = LabelUser(self.k, LABEL_DEPTH), np.random.default_rng()
@@ -253,7 +239,7 @@ class PreferencePerceptron(BaseEstimator):
     def _rule(self) -> UpdateRule:
         check_parameters(self)
         return UpdateRule(
-            discounts(self.k),
+            perceptron.discounts(self.k),
             LOSSES[self.loss],
             UPDATES[self.update],
             float(self.rate),
@@ -273,7 +259,9 @@ class PreferencePerceptron(BaseEstimator):
         weights = self.coef_.astype(self.dtype, copy=False)
         return State(weights, *arrays[1:], rounds=np.array([self.n_rounds_], dtype=np.intp))
 
-    def _keep(self, state: State) -> Self:
+    def _advance(self, kind: Rounds, rule: UpdateRule, n_features: int, *rounds: Any) -> Self:
+        """Learn from rounds of a kind, and keep the state."""
+        state = perceptron.learn(kind, rule, self._state(rule, n_features), *rounds)
         values = (*state[:-1], int(state.rounds[0]))
         new = dict(zip(_STATE, values, strict=True))
         if not hasattr(self, "seed_"):

@@ -4,13 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from penchant import ranking
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.kernels import RBF, Inputs, Kernel, Linear
@@ -29,22 +31,7 @@ from penchant.models.parameters import (
 from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
-from penchant.ranking import (
-    FeatureMap,
-    Groups,
-    Pairs,
-    PreferenceGraph,
-    Selection,
-    component_path,
-    disagreement,
-    fit_rank_svm,
-    held_out_error,
-    kernel_features,
-    leave_out_error,
-    principal_components,
-    ridge_path,
-    training_pairs,
-)
+from penchant.ranking import FeatureMap, PreferenceGraph
 
 KernelParameter = Kernel | str | Callable[[Any, Any], FloatArray] | None
 
@@ -53,13 +40,6 @@ EXACT_ROWS = 3000
 AUTO_LANDMARKS = 1000
 _BATCH = 8192
 """Rows predicted at once, so that memory does not grow with the number of new rows."""
-
-
-class LinearScore(NamedTuple):
-    """A learned function f(x) = φ(x) @ weights + intercept."""
-
-    weights: FloatArray
-    intercept: float = 0.0
 
 
 class KernelRanker(BaseEstimator, ABC):
@@ -85,19 +65,16 @@ class KernelRanker(BaseEstimator, ABC):
                 f"{type(self).__name__}: n_landmarks={self.n_landmarks}: a linear kernel works on "
                 "the features themselves and needs no landmarks: leave n_landmarks out"
             )
-        learned = self._learn(features, graph)
+        weights, self.intercept_ = self._learn(features, graph)
         self.kernel_ = kernel
         self.coef_ = self.dual_coef_ = self.landmarks_ = None
-        self.intercept_ = learned.intercept
         if feature_map is None:
-            self.coef_ = np.sqrt(kernel.variance) * learned.weights
+            self.coef_ = np.sqrt(kernel.variance) * weights
         elif isinstance(kernel, Linear):
-            self.coef_ = kernel.variance * (
-                feature_map.landmarks.T @ feature_map.dual(learned.weights)
-            )
+            self.coef_ = kernel.variance * (feature_map.landmarks.T @ feature_map.dual(weights))
         else:
             self.landmarks_ = feature_map.landmarks
-            self.dual_coef_ = feature_map.dual(learned.weights)
+            self.dual_coef_ = feature_map.dual(weights)
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -119,7 +96,7 @@ class KernelRanker(BaseEstimator, ABC):
         if not isinstance(y, Comparisons):
             return 1.0 - disagreement_error(column_or_1d(y), predicted, qid)
         pairs = _pairs(y, len(predicted), qid).ordered_pairs()
-        wrong = disagreement(predicted[:, None], pairs)[0]
+        wrong = ranking.disagreement(predicted[:, None], pairs)[0]
         return float(1.0 - wrong / pairs.weight.sum())
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -127,29 +104,29 @@ class KernelRanker(BaseEstimator, ABC):
         save(self, path)
 
     @abstractmethod
-    def _learn(self, features: Any, graph: PreferenceGraph) -> LinearScore:
-        """Weights on features (n, r), and what else the method has to tell as attributes."""
+    def _learn(self, features: Any, graph: PreferenceGraph) -> tuple[FloatArray, float]:
+        """Weights on features (n, r) and the intercept; sets what else the method has to tell."""
 
     def _features(self, kernel: Any, X: Any) -> tuple[FeatureMap | None, Any]:
         """Features of the rows: X itself where the kernel is linear and X not wider than long."""
         n, d = X.shape
-        size = self._landmark_count(n)
         if isinstance(kernel, Linear) and d <= n:
             dense = X.toarray() if sparse.issparse(X) else X
             return None, np.sqrt(kernel.variance) * dense
+        size: Any = n if self.n_landmarks is None else self.n_landmarks
+        if size == "auto":
+            size = n if n <= EXACT_ROWS else AUTO_LANDMARKS
         candidates = X
         if size < n:
-            chosen = as_rng(self.random_state).choice(n, size, replace=False)
+            chosen = as_rng(self.random_state).choice(n, int(size), replace=False)
             candidates = X[np.sort(chosen)]
-        function = _linear_function(kernel) if isinstance(kernel, Linear) else kernel
-        return kernel_features(function, X, candidates)
 
-    def _landmark_count(self, n: int) -> int:
-        if self.n_landmarks is None:
-            return n
-        if self.n_landmarks == "auto":
-            return n if n <= EXACT_ROWS else AUTO_LANDMARKS
-        return min(int(self.n_landmarks), n)
+        def product(A: Any, B: Any) -> FloatArray:
+            """The linear kernel on sparse rows too, with a dense result."""
+            return kernel.variance * safe_sparse_dot(A, B.T, dense_output=True)
+
+        function = product if isinstance(kernel, Linear) else kernel
+        return ranking.kernel_features(function, X, candidates)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -182,10 +159,10 @@ def check_ranking_data(
             "y: no two rows of a group differ in score, so nothing is preferred to anything: "
             "check y, or whether qid splits the rows too finely"
         )
-    return X, Groups(groups, scores)
+    return X, ranking.Groups(groups, scores)
 
 
-def _pairs(comparisons: Comparisons, n_rows: int, qid: Any) -> Pairs:
+def _pairs(comparisons: Comparisons, n_rows: int, qid: Any) -> ranking.Pairs:
     if qid is not None:
         raise DataError("qid groups graded scores; with Comparisons as y leave qid out")
     if comparisons.n_items != n_rows:
@@ -199,7 +176,7 @@ def _pairs(comparisons: Comparisons, n_rows: int, qid: Any) -> Pairs:
     if not np.any(margin > 0):
         raise DataError("every comparison is a tie: a ranking needs some that are not")
     count = comparisons.count.astype(np.float64)
-    return Pairs(comparisons.winner, comparisons.loser, count, margin, n_rows)
+    return ranking.Pairs(comparisons.winner, comparisons.loser, count, margin, n_rows)
 
 
 def resolve_kernel(kernel: KernelParameter, X: Any) -> Any:
@@ -229,17 +206,6 @@ def check_dense(X: Any) -> None:
             "X is sparse and the kernel is not linear: use kernel='linear', or X.toarray() where "
             "memory allows"
         )
-
-
-def _linear_function(kernel: Linear) -> Callable[[Any, Any], FloatArray]:
-    """The linear kernel on sparse rows too, with a dense result."""
-
-    def product(A: Any, B: Any) -> FloatArray:
-        gram = A @ B.T
-        dense = gram.toarray() if sparse.issparse(gram) else gram
-        return np.asarray(kernel.variance * dense)
-
-    return product
 
 
 @dataclass(eq=False, repr=False)
@@ -289,18 +255,18 @@ class RankRLS(KernelRanker):
     n_landmarks: int | str | None = parameter("auto", LANDMARKS)
     random_state: RandomState = parameter(None, SEED)
 
-    def _learn(self, features: FloatArray, graph: PreferenceGraph) -> LinearScore:
-        path = ridge_path(features, graph)
+    def _learn(self, features: FloatArray, graph: PreferenceGraph) -> tuple[FloatArray, float]:
+        path = ranking.ridge_path(features, graph)
         self.alphas_ = self.cv_error_ = None
         if self.alpha == "cv":
             self.alphas_ = path.default_alphas()
-            self.cv_error_ = leave_out_error(path, features, graph, self.alphas_)
+            self.cv_error_ = ranking.leave_out_error(path, features, graph, self.alphas_)
             # The largest of equally good ridges.
             best = len(self.alphas_) - 1 - np.argmin(np.nan_to_num(self.cv_error_, nan=1.0)[::-1])
             self.alpha_ = float(self.alphas_[best])
         else:
             self.alpha_ = float(self.alpha)
-        return LinearScore(path.weights(np.array([self.alpha_]))[:, 0])
+        return path.weights(np.array([self.alpha_]))[:, 0], 0.0
 
 
 @dataclass(eq=False, repr=False)
@@ -358,26 +324,27 @@ class KPCRank(KernelRanker):
     _: KW_ONLY
     n_components: int | str = parameter("cv", one_of(("cv",)) | whole(1))
     max_components: int = parameter(500, whole(1))
-    selection: Selection = parameter("nested", one_of(("nested", "truncate")))
+    selection: ranking.Selection = parameter("nested", one_of(("nested", "truncate")))
     n_landmarks: int | str | None = parameter("auto", LANDMARKS)
     random_state: RandomState = parameter(None, SEED)
 
-    def _learn(self, features: FloatArray, graph: PreferenceGraph) -> LinearScore:
+    def _learn(self, features: FloatArray, graph: PreferenceGraph) -> tuple[FloatArray, float]:
         given = None if self.n_components == "cv" else int(self.n_components)
         limit = self.max_components
         if given is not None and self.selection == "nested":
             limit = given  # later components do not change the earlier ones
-        mean, axes, Z = principal_components(features, limit)
+        mean, axes, Z = ranking.principal_components(features, limit)
         if not Z.shape[1]:
             raise DataError("every row of X looks the same to the kernel: nothing can be ranked")
         if given is None:
-            self.cv_error_ = held_out_error(Z, graph, self.selection)
+            self.cv_error_ = ranking.held_out_error(Z, graph, self.selection)
             self.n_components_ = 1 + int(np.argmin(np.nan_to_num(self.cv_error_, nan=1.0)))
         else:
             self.cv_error_ = None
             self.n_components_ = min(given, Z.shape[1])
-        weights = axes @ component_path(Z, graph, self.selection).weights(self.n_components_)
-        return LinearScore(weights, -float(mean @ weights))
+        path = ranking.component_path(Z, graph, self.selection)
+        weights = axes @ path.weights(self.n_components_)
+        return weights, -float(mean @ weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -440,7 +407,8 @@ class RankSVM(KernelRanker):
             return None, np.sqrt(kernel.variance) * X
         return super()._features(kernel, X)
 
-    def _learn(self, features: Any, graph: PreferenceGraph) -> LinearScore:
-        pairs = training_pairs(graph, int(self.max_pairs))
-        weights, self.n_iter_ = fit_rank_svm(features, pairs, self.C, self.tol, int(self.max_iter))
-        return LinearScore(weights)
+    def _learn(self, features: Any, graph: PreferenceGraph) -> tuple[FloatArray, float]:
+        pairs = ranking.training_pairs(graph, int(self.max_pairs))
+        stop = (self.tol, int(self.max_iter))
+        weights, self.n_iter_ = ranking.fit_rank_svm(features, pairs, self.C, *stop)
+        return weights, 0.0

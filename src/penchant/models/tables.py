@@ -1,9 +1,11 @@
-"""The tables that models return: rankings, effects, raters; and what utilities mean, in words."""
+"""The tables that models return: rankings, effects, raters, shares of the prior; and what utilities
+mean, in words."""
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import floor, log, log10, nan
 from os import PathLike
@@ -12,12 +14,13 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 import numpy as np
 from scipy.special import ndtri
 
+from penchant import gp, kernels
 from penchant.ask import Belief
 from penchant.data import Comparisons
 from penchant.errors import DataError, UntoldError
-from penchant.gp import ORDER, EffectPosterior, RaterAnswers, rater_levels, summarize_ranks
 from penchant.io import whole_file
 from penchant.likelihoods import Gaussian, Likelihood, Raters
+from penchant.models.defaults import difference_variance
 from penchant.models.parameters import between, check_argument
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -57,13 +60,9 @@ class RowTable(Sequence[RowT]):
             return replace(self, rows=self.rows[key])
         return self.rows[key]
 
-    def __iter__(self) -> Iterator[RowT]:
-        return iter(self.rows)
-
     def to_dicts(self) -> list[dict[str, Any]]:
         """Rows as plain dictionaries."""
-        names = self.row_type._fields
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
+        return [dict(zip(self.row_type._fields, row, strict=True)) for row in self.rows]
 
     def to_pandas(self) -> Any:
         """A pandas data frame, one row for each."""
@@ -72,119 +71,31 @@ class RowTable(Sequence[RowT]):
         return pandas.DataFrame(self.to_dicts(), columns=list(self.row_type._fields))
 
     def _repr_html_(self) -> str:
-        return to_html(self.cells())
+        header, *rows = ([escape(cell) for cell in line] for line in self.cells())
+        head = "".join(f"<th>{cell}</th>" for cell in header)
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __str__(self) -> str:
-        return to_text(self.cells(), self.left)
+        cells = self.cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i in self.left else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        )
 
     def __repr__(self) -> str:
         return str(self)
 
 
-Cells = Sequence[Sequence[str]]
-"""A header and rows of texts."""
-
-_LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-}
+_LATEX = str.maketrans(
+    {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what no spreadsheet can hold
-
-
-def to_text(cells: Cells, left: Collection[int]) -> str:
-    """Aligned columns; left: the numbers of those that are left-aligned.
-
-    >>> print(to_text([["rank", "item"], ["1", "tea"]], left=(1,)))
-    rank  item
-       1  tea
-    """
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    )
-
-
-def to_markdown(cells: Cells) -> str:
-    """A Markdown table.
-
-    >>> print(to_markdown([["item", "rank"], ["a|b", "1"]]))
-    | item | rank |
-    | --- | --- |
-    | a\\|b | 1 |
-    """
-    header, *rows = cells
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(_one_line, line)) + " |" for line in lines)
-
-
-def _one_line(cell: str) -> str:
-    return " ".join(cell.split()).replace("|", "\\|")
-
-
-def to_latex(cells: Cells) -> str:
-    """A LaTeX tabular; the second column, a ranking's item, is left-aligned.
-
-    >>> print(to_latex([["rank", "item"], ["1", "R&D"]]))
-    \\begin{tabular}{rl}
-    \\hline
-    rank & item \\\\
-    \\hline
-    1 & R\\&D \\\\
-    \\hline
-    \\end{tabular}
-    """
-    header, *rows = (" & ".join(map(_in_latex, line)) + r" \\" for line in cells)
-    columns = "rl" + "r" * (len(cells[0]) - 2)
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", header, r"\hline", *rows]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}"])
-
-
-def _in_latex(cell: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in " ".join(cell.split()))
-
-
-def to_html(cells: Cells) -> str:
-    """An HTML table, every text escaped."""
-    header, *rows = cells
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def to_excel(
-    rows: Sequence[dict[str, Any]], columns: Sequence[str], path: str | PathLike[str]
-) -> None:
-    """Write an .xlsx file with numbers as numbers; no name is taken for a formula."""
-    try:
-        from openpyxl import Workbook  # type: ignore[import-untyped]
-    except ImportError:
-        raise DataError(
-            "to_excel needs openpyxl, which is not installed: install it, or write a file that "
-            "spreadsheets open with to_pandas().to_csv(path)"
-        ) from None
-    book = Workbook()
-    sheet = book.active
-    for line, row in enumerate([dict(zip(columns, columns, strict=True)), *rows], start=1):
-        for place, name in enumerate(columns, start=1):
-            value = row[name]
-            if isinstance(value, float) and value != value:
-                continue
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            cell = sheet.cell(line, place, value if is_number else _CONTROL.sub("", str(value)))
-            cell.data_type = "n" if is_number else "s"
-    sheet.freeze_panes = "A2"
-    with whole_file(path) as file:
-        book.save(file)
-
-
 _LOOK_AHEAD = 16  # items that are first compared with the first of a group
 ELO = 400.0 / log(10.0)
 """Points on the Elo scale that multiply the odds of winning by e."""
@@ -298,15 +209,40 @@ class Ranking(RowTable[RankedItem]):
 
     def to_markdown(self) -> str:
         """A Markdown table."""
-        return to_markdown(self.cells())
+        header, *rows = ([_one_line(cell).replace("|", "\\|") for cell in c] for c in self.cells())
+        lines = [header, ["---"] * len(header), *rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def to_latex(self) -> str:
-        """A LaTeX tabular; it needs no package."""
-        return to_latex(self.cells())
+        """A LaTeX tabular, items left-aligned; it needs no package."""
+        cells = self.cells()
+        texts = ([_one_line(cell).translate(_LATEX) for cell in line] for line in cells)
+        header, *rows = (" & ".join(line) + r" \\" for line in texts)
+        columns = "rl" + "r" * (len(cells[0]) - 2)
+        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", header, r"\hline", *rows]
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"])
 
     def to_excel(self, path: str | PathLike[str]) -> None:
-        """Write an .xlsx file, one row an item; needs openpyxl."""
-        to_excel(self.to_dicts(), RankedItem._fields, path)
+        """Write an .xlsx file, one row an item, with numbers as numbers; needs openpyxl."""
+        try:
+            from openpyxl import Workbook  # type: ignore[import-untyped]
+        except ImportError:
+            raise DataError(
+                "to_excel needs openpyxl, which is not installed: install it, or write a file that "
+                "spreadsheets open with to_pandas().to_csv(path)"
+            ) from None
+        book = Workbook()
+        for line, row in enumerate((RankedItem._fields, *self.rows), start=1):
+            for place, value in enumerate(row, start=1):
+                if isinstance(value, float) and value != value:
+                    continue
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                text = value if is_number else _CONTROL.sub("", str(value))
+                cell = book.active.cell(line, place, text)
+                cell.data_type = "n" if is_number else "s"  # no name is taken for a formula
+        book.active.freeze_panes = "A2"
+        with whole_file(path) as file:
+            book.save(file)
 
     def cells(self) -> list[list[str]]:
         interval = f"{100 * self.level:.3g} % interval"
@@ -332,6 +268,10 @@ class Ranking(RowTable[RankedItem]):
         return [[*header, "comparisons", "wins", "win rate", "group", *last], *rows]
 
 
+def _one_line(cell: str) -> str:
+    return " ".join(cell.split())
+
+
 class Tally(NamedTuple):
     """(n,) how often each item was compared, and how often it won, ties counting half."""
 
@@ -340,7 +280,6 @@ class Tally(NamedTuple):
 
     @classmethod
     def of(cls, data: Comparisons) -> "Tally":
-        """Of all comparisons."""
         return cls.counted(data, data.count.astype(float), data.n_items)
 
     @classmethod
@@ -374,7 +313,7 @@ def ranking_of(
     Utilities and their intervals are relative to the average item: comparisons do not identify the
     common level of all utilities.
     """
-    ranks = summarize_ranks(belief, level, n_samples, rng)
+    ranks = gp.summarize_ranks(belief, level, n_samples, rng)
     deviations = float(ndtri(0.5 + 0.5 * level))
     reach = deviations * np.sqrt(belief.contrast_var)
     mean = belief.mean - belief.mean.mean()
@@ -442,9 +381,14 @@ class Estimates(NamedTuple):
     var: FloatArray
 
     @classmethod
-    def of(cls, effects: EffectPosterior, lower: FloatArray) -> "Estimates":
+    def of(cls, effects: gp.EffectPosterior | None, lower: FloatArray) -> "Estimates":
         """From the posterior of effects and utilities; lower: the factor of the utilities'."""
+        if effects is None:
+            return NO_EFFECTS
         return cls(effects.names, effects.mean, np.diagonal(effects.covariance(lower)))
+
+
+NO_EFFECTS = Estimates((), np.zeros(0), np.zeros(0))
 
 
 class Effect(NamedTuple):
@@ -476,16 +420,13 @@ class Effects(RowTable[Effect]):
     left = (0, 2)
 
     @classmethod
-    def of(cls, found: Estimates | None, likelihood: Likelihood, level: float = LEVEL) -> "Effects":
-        """From means and variances."""
-        if found is None:
-            return cls((), level)
+    def of(cls, found: Estimates, likelihood: Likelihood, level: float = LEVEL) -> "Effects":
         reach = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(found.var)
         win, loss = (likelihood.prob(sign * found.mean, found.var) for sign in (1.0, -1.0))
         columns = (found.mean, found.mean - reach, found.mean + reach, win / (win + loss))
         numbers = np.column_stack(columns).tolist()
         rows = (
-            Effect(name, estimate, low, high, prob if name == ORDER else None)
+            Effect(name, estimate, low, high, prob if name == gp.ORDER else None)
             for name, (estimate, low, high, prob) in zip(found.names, numbers, strict=True)
         )
         return cls(tuple(rows), level)
@@ -558,18 +499,13 @@ class RaterTable(RowTable[Rater]):
     def cells(self) -> list[list[str]]:
         header = ["user", "answers", "reliability", f"{100 * self.level:.3g} % interval"]
         return [header] + [
-            [
-                str(row.user),
-                str(row.answers),
-                f"{row.reliability:.2f}",
-                f"[{row.low:.2f}, {row.high:.2f}]",
-            ]
-            for row in self.rows
+            [str(user), str(answers), f"{reliability:.2f}", f"[{low:.2f}, {high:.2f}]"]
+            for user, answers, reliability, low, high in self.rows
         ]
 
 
 def rater_table(
-    answered: RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
+    answered: gp.RaterAnswers, likelihood: Likelihood, data: Comparisons, level: float = LEVEL
 ) -> RaterTable:
     """Estimate the reliability of every user with answers."""
     if isinstance(likelihood, Gaussian):
@@ -577,7 +513,7 @@ def rater_table(
             "raters_ needs answers that are right or wrong, and likelihood='gaussian' has margins: "
             "fit with 'probit', 'logit' or 'ties' to judge raters"
         )
-    judged = rater_levels(answered, likelihood)
+    judged = gp.rater_levels(answered, likelihood)
     low, high = judged.quantile(0.5 * (1.0 - level)), judged.quantile(0.5 * (1.0 + level))
     reliability, kind = judged.mean, "noise"
     if not isinstance(likelihood, Raters) or likelihood.kind == "lapse":
@@ -585,16 +521,9 @@ def rater_table(
     pairs = data.single_pairs()
     answers = np.bincount(np.asarray(pairs.user), pairs.count, answered.n_raters)
     order = np.argsort(reliability, kind="stable")
+    numbers = np.column_stack([reliability, low, high]).tolist()
     rows = tuple(
-        Rater(
-            data.users[u],
-            round(float(answers[u])),
-            float(reliability[u]),
-            float(low[u]),
-            float(high[u]),
-        )
-        for u in order
-        if answers[u]
+        Rater(data.users[u], round(float(answers[u])), *numbers[u]) for u in order if answers[u]
     )
     held_against = OWN if answered.personal else COMMON
     used = WEIGHED if isinstance(likelihood, Raters) else EQUAL
@@ -641,3 +570,65 @@ def describe_scale(model: Any) -> str:
         f"own utilities a person prefers the better item {100 * win / (win + loss):.0f} times of "
         "100."
     )
+
+
+class SourceShare(NamedTuple):
+    """Share of the prior variance of a random difference, before and after learning."""
+
+    prior: float
+    posterior: float
+
+
+@dataclass(frozen=True)
+class SourcesReport(gp.Report):
+    """How inference went, and the share of each source in the prior, see `shares`."""
+
+    shares: Mapping[str, SourceShare] = field(default_factory=dict)
+
+
+def shares(
+    start: kernels.Kernel, learned: kernels.Kernel, items: kernels.Inputs
+) -> dict[str, SourceShare]:
+    """The share of each source, before and after learning; each column adds up to one.
+
+    A source that only learning added has a prior share of zero.
+
+    >>> items = kernels.Inputs(np.arange(4.0)[:, None], index=np.arange(4))
+    >>> found = shares(kernels.RBF(), kernels.RBF() + kernels.Independent(), items)
+    >>> found["features"].prior, found["item effects"].prior
+    (1.0, 0.0)
+    """
+    before, after = _by_source(start, items), _by_source(learned, items)
+    names = dict.fromkeys([*before, *after])
+    return {name: SourceShare(before.get(name, 0.0), after.get(name, 0.0)) for name in names}
+
+
+def _by_source(kernel: kernels.Kernel, items: kernels.Inputs) -> dict[str, float]:
+    variance = np.array([difference_variance(part, items) for part in kernel.parts])
+    total = float(variance.sum()) or 1.0
+    times: Counter[str] = Counter()
+    found: dict[str, float] = {}
+    for part, share in zip(kernel.parts, (variance / total).tolist(), strict=True):
+        name = source_name(part)
+        times[name] += 1
+        found[name if times[name] == 1 else f"{name} {times[name]}"] = share
+    return found
+
+
+def source_name(kernel: kernels.Kernel) -> str:
+    """What a part of a prior is about.
+
+    >>> source_name(kernels.Independent()), source_name(kernels.Linear() * kernels.Independent())
+    ('item effects', 'features × item effects')
+    """
+    if isinstance(kernel, kernels.Product):
+        return " × ".join(map(source_name, kernel.kernels))
+    if isinstance(kernel, kernels.GraphKernel):
+        return kernel.relation
+    if isinstance(kernel, kernels.Independent):
+        return "item effects"
+    if isinstance(kernel, kernels.RBF | kernels.Matern | kernels.Linear):
+        return "features"
+    if isinstance(kernel, kernels.FreeCovariance | kernels.LowRankCovariance):
+        return "learned covariance"
+    return type(kernel).__name__

@@ -21,15 +21,8 @@ from penchant.errors import DataError
 from penchant.io import whole_file
 from penchant.kernels.base import NotGiven
 from penchant.models.parameters import check_parameters
+from penchant.models.store import schema
 from penchant.models.store.checks import Sizes, refuse
-from penchant.models.store.schema import (
-    FORMAT,
-    STATES,
-    VERSION,
-    estimator_classes,
-    kind_called,
-    kind_of,
-)
 from penchant.numerics.arrays import retry_parser_error
 
 
@@ -46,11 +39,11 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     """
     if not isinstance(path, str | PathLike):
         raise DataError(f"path is {path!r}: it must be the name of a file, a text or a Path")
-    shelf = _Shelf()
-    header = {"format": FORMAT, "version": VERSION, "model": _encode(model, shelf)}
+    writer = _Writer()
+    header = {"format": schema.FORMAT, "version": schema.VERSION, "model": writer.tree(model)}
     with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("model.json", json.dumps(header, allow_nan=False))
-        for k, array in enumerate(shelf.arrays):
+        for k, array in writer.arrays.values():
             with archive.open(f"{k}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
@@ -88,85 +81,76 @@ def load(path: str | PathLike[str]) -> Any:
 
 def _checked(header: Any, name: str) -> Any:
     """The model's tree, if it is one of ours."""
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not isinstance(header, dict) or header.get("format") != schema.FORMAT:
         raise DataError(f"{name} is not a penchant model: its header says something else")
-    if header.get("version") != VERSION:
+    if header.get("version") != schema.VERSION:
         raise DataError(
             f"{name} was written in format version {header.get('version')!r} and this penchant "
-            f"reads version {VERSION}: fit the model again, or install the penchant that wrote it"
+            f"reads version {schema.VERSION}: fit the model again, or install the penchant that "
+            "wrote it"
         )
     return header["model"]
 
 
-class _Shelf:
-    """Arrays and objects written so far, by identity: what was shared stays shared."""
+class _Writer:
+    """What is written so far, by identity: what was shared stays shared."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray[Any, Any]] = []
-        self.positions: dict[int, int] = {}
+        self.arrays: dict[int, tuple[int, np.ndarray[Any, Any]]] = {}
         self.objects: dict[int, int] = {}
         self.alive: list[Any] = []
         """Objects made while writing; an identity holds only as long as they do."""
 
-    def place(self, array: np.ndarray[Any, Any]) -> int:
-        if id(array) not in self.positions:
-            self.positions[id(array)] = len(self.arrays)
-            self.arrays.append(array)
-        return self.positions[id(array)]
+    def tree(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, NotGiven):
+            return None
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"$float": repr(value)}
+        if isinstance(value, np.generic):
+            return self.tree(value.item())
+        if isinstance(value, np.ndarray) and value.dtype == object:
+            return {"$objects": self.tree(value.tolist())}
+        if isinstance(value, np.ndarray):
+            number, _ = self.arrays.setdefault(id(value), (len(self.arrays), value))
+            return {"$array": number}
+        if sparse.issparse(value):
+            csr = value.tocsr()
+            self.alive.append(csr)
+            parts = self.tree([csr.data, csr.indices, csr.indptr])
+            return {"$sparse": parts, "shape": list(csr.shape)}
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return {"$tuple": self.tree(list(value))}
+        if isinstance(value, list):
+            return [self.tree(part) for part in value]
+        if isinstance(value, Mapping):
+            return {"$dict": [[key, self.tree(part)] for key, part in value.items()]}
+        if isinstance(value, np.random.Generator):
+            return {"$generator": value.bit_generator.state}
+        return self._object(value)
 
+    def _fields(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: self.tree(part) for key, part in values.items()}
 
-def _encode(value: Any, shelf: _Shelf) -> Any:
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, NotGiven):
-        return None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, np.generic):
-        return _encode(value.item(), shelf)
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return {"$objects": _encode(value.tolist(), shelf)}
-    if isinstance(value, np.ndarray):
-        return {"$array": shelf.place(value)}
-    if sparse.issparse(value):
-        csr = value.tocsr()
-        parts = (csr.data, csr.indices, csr.indptr)
-        shelf.alive.append(csr)
-        return {"$sparse": [_encode(part, shelf) for part in parts], "shape": list(csr.shape)}
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return {"$tuple": [_encode(part, shelf) for part in value]}
-    if isinstance(value, list):
-        return [_encode(part, shelf) for part in value]
-    if isinstance(value, Mapping):
-        return {"$dict": [[key, _encode(part, shelf)] for key, part in value.items()]}
-    if isinstance(value, np.random.Generator):
-        return {"$generator": value.bit_generator.state}
-    return _encode_object(value, shelf)
-
-
-def _encode_object(value: Any, shelf: _Shelf) -> Any:
-    name, cls = type(value).__name__, type(value)
-    if estimator_classes().get(name) is cls:
-        state = {key: v for key, v in vars(value).items() if key.endswith("_")}
-        params = value.get_params(deep=False)
-        return {
-            "$estimator": name,
-            "params": {key: _encode(v, shelf) for key, v in params.items()},
-            "state": {key: _encode(v, shelf) for key, v in state.items()},
-        }
-    if id(value) in shelf.objects:
-        return {"$same": shelf.objects[id(value)]}
-    found = kind_of(value)
-    if found is None:
-        raise DataError(
-            f"a value of type {type(value).__module__}.{name} cannot be saved: models with custom "
-            "callables or foreign objects have to be rebuilt in code"
-        )
-    number = shelf.objects[id(value)] = len(shelf.objects)
-    fields = found[1].taken(value)
-    shelf.alive.append(fields)
-    encoded = {key: _encode(part, shelf) for key, part in fields.items()}
-    return {"$kind": found[0], "number": number, "fields": encoded}
+    def _object(self, value: Any) -> Any:
+        name, cls = type(value).__name__, type(value)
+        if schema.estimator_classes().get(name) is cls:
+            state = {key: v for key, v in vars(value).items() if key.endswith("_")}
+            params = self._fields(value.get_params(deep=False))
+            return {"$estimator": name, "params": params, "state": self._fields(state)}
+        if id(value) in self.objects:
+            return {"$same": self.objects[id(value)]}
+        found = schema.kind_of(value)
+        if found is None:
+            raise DataError(
+                f"a value of type {cls.__module__}.{name} cannot be saved: models with custom "
+                "callables or foreign objects have to be rebuilt in code"
+            )
+        number = self.objects[id(value)] = len(self.objects)
+        fields = found[1].taken(value)
+        self.alive.append(fields)
+        return {"$kind": found[0], "number": number, "fields": self._fields(fields)}
 
 
 class _Reader:
@@ -198,19 +182,19 @@ class _Reader:
         if "$objects" in tree:
             return np.array(self.value(tree["$objects"]), dtype=object)
         if "$sparse" in tree:
-            parts = tuple(self.value(part) for part in tree["$sparse"])
+            parts = tuple(self.value(tree["$sparse"]))
             matrix = sparse.csr_array(parts, shape=tuple(tree["shape"]))
             matrix.check_format(full_check=True)
             return matrix
         if "$tuple" in tree:
-            return tuple(self.value(part) for part in tree["$tuple"])
+            return tuple(self.value(tree["$tuple"]))
         if "$dict" in tree:
             return {key: self.value(part) for key, part in tree["$dict"]}
         return _generator(tree["$generator"])
 
     def _object(self, tree: dict[str, Any]) -> Any:
         name = tree["$kind"]
-        kind = kind_called(name)
+        kind = schema.kind_called(name)
         values = {key: self.value(part) for key, part in tree["fields"].items()}
         sizes = kind.checked(name, values, lambda part: self.sizes.get(id(part), {}))
         made = self.objects[tree["number"]] = kind.made(values)
@@ -220,7 +204,7 @@ class _Reader:
     def _estimator(self, tree: dict[str, Any]) -> Any:
         name = tree["$estimator"]
         params = {key: self.value(part) for key, part in tree["params"].items()}
-        model = estimator_classes()[name](**params)
+        model = schema.estimator_classes()[name](**params)
         check_parameters(model)
         for key, part in tree["state"].items():
             if not key.endswith("_") or key.startswith("_"):
@@ -232,7 +216,7 @@ class _Reader:
             setattr(model, key, value)
         if "state_" in tree["state"]:
             learned: Any = getattr(vars(model)["state_"], "learned", None)
-            if not isinstance(getattr(learned, "problem", learned), STATES.get(name, ())):
+            if not isinstance(getattr(learned, "problem", learned), schema.STATES.get(name, ())):
                 refuse(name, "state_", "belongs to another model")
             model._rebuild()  # type: ignore[attr-defined]
         return model

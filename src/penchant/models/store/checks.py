@@ -56,14 +56,6 @@ class Nested(NamedTuple):
     length: str = "_"
 
 
-class Condition(NamedTuple):
-    """A condition on all fields, blamed on one of them."""
-
-    field: str
-    holds: Callable[[Any], bool]
-    words: str
-
-
 Declaration = Array | Number | Nested
 
 

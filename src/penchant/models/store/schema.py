@@ -4,7 +4,7 @@ The types of fields are the annotations of their classes. `docs/model_files.md` 
 field means. To change a kind, raise `VERSION`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -14,36 +14,15 @@ from typing import Any, Self, get_type_hints
 import numpy as np
 from scipy import sparse
 
+from penchant import gp
 from penchant.communities import FittedMixture
 from penchant.data import Comparisons, Table
 from penchant.errors import DataError
-from penchant.gp import (
-    RULES,
-    Covariates,
-    FitState,
-    Inference,
-    ItemHyper,
-    ItemProblem,
-    PathHyper,
-    PathProblem,
-    Posterior,
-    Report,
-    Rows,
-    Settings,
-    Sites,
-    Solution,
-    TimeGrid,
-    UserHyper,
-    UserPosteriors,
-    UserProblem,
-    timed_rows,
-)
 from penchant.kernels import Inputs, Kernel, known_kernels
 from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
     TINY,
     Array,
-    Condition,
     Declaration,
     FieldCheck,
     Nested,
@@ -70,8 +49,8 @@ ESTIMATORS = (
 """Every estimator by its public name; its module is imported when first needed."""
 
 STATES: dict[str, tuple[type, ...]] = {
-    "PreferenceGP": (ItemProblem, PathProblem),
-    "MultiUserGP": (UserProblem,),
+    "PreferenceGP": (gp.ItemProblem, gp.PathProblem),
+    "MultiUserGP": (gp.UserProblem,),
     "CommunityGP": (FittedMixture,),
 }
 """The problem that a model of utilities solves, or the mixture that it fits."""
@@ -90,13 +69,12 @@ class Kind:
 
     where: str
     declared: Mapping[str, Declaration] = field(default_factory=dict)
-    rules: tuple[Condition, ...] = ()
+    rules: Callable[[Any], "Conditions"] = lambda value: iter(())
     form: Any = None
     omitted: tuple[str, ...] = ()
 
     @cached_property
     def cls(self) -> type:
-        """The class."""
         module, _, name = self.where.partition(":")
         return getattr(import_module(module), name)
 
@@ -127,13 +105,12 @@ class Kind:
             if values[part] is not None:
                 check.field(part, values[part], declaration)
         stored = SimpleNamespace(**values)
-        for rule in self.rules:
-            if not rule.holds(stored):
-                refuse(name, rule.field, rule.words)
+        for part, holds, words in self.rules(stored):
+            if not holds:
+                refuse(name, part, words)
         return check.sizes
 
     def made(self, values: Mapping[str, Any]) -> Any:
-        """The value of these fields."""
         stored = {name: values[name] for name in self.hints}
         return self.cls(**stored) if self.form is None else self.form(**stored).restored()
 
@@ -144,28 +121,27 @@ class StoredLearned:
     where one refresh of the sites would be slow."""
 
     data: Comparisons
-    hyper: ItemHyper | UserHyper | PathHyper
+    hyper: gp.ItemHyper | gp.UserHyper | gp.PathHyper
     items: Inputs
     users: Inputs | None
-    calendar: TimeGrid | None
+    calendar: gp.TimeGrid | None
     effect_names: tuple[str, ...]
     effect_sd: FloatArray | None
-    sites: Sites | None
-    posterior: Posterior | UserPosteriors | None
+    sites: gp.Sites | None
+    posterior: gp.Posterior | gp.UserPosteriors | None
     log_evidence: float
-    report: Report
+    report: gp.Report
     n_pending_sites: int
     rule: str
     max_rank: int | None
     n_elsewhere: int
 
     @classmethod
-    def of(cls, learned: FitState[Any]) -> Self:
-        """What is stored of it."""
+    def of(cls, learned: gp.FitState[Any]) -> Self:
         problem = learned.problem
-        is_of_users = isinstance(problem, UserProblem)
+        is_of_users = isinstance(problem, gp.UserProblem)
         # paths read theirs off the data
-        shown = None if isinstance(problem, PathProblem) else problem.edges.shown
+        shown = None if isinstance(problem, gp.PathProblem) else problem.edges.shown
         return cls(
             items=problem.items if is_of_users else problem.universe,
             users=problem.users if is_of_users else None,
@@ -178,31 +154,31 @@ class StoredLearned:
             **{name: getattr(learned, name) for name in _AS_THEY_ARE},
         )
 
-    def restored(self) -> FitState[Any]:
+    def restored(self) -> gp.FitState[Any]:
         """With the problem that the data pose, and the posterior.
 
         Of items it is not complete: what their answers count depends on the estimator, which
         calls `rebuilt`.
         """
-        settings, shown, by_rater = Settings(self.rule), None, self.hyper.likelihood.by_rater
+        settings, shown, by_rater = gp.Settings(self.rule), None, self.hyper.likelihood.by_rater
         # order and covariates count only where their effects were learned
         data = self.data if self.effect_names else self.data.bare()
         if self.effect_names:
             none = np.zeros((len(self.effect_names), 0))
-            shown = Covariates(self.effect_names, none, np.asarray(self.effect_sd))
-        problem: ItemProblem | UserProblem | PathProblem
+            shown = gp.Covariates(self.effect_names, none, np.asarray(self.effect_sd))
+        problem: gp.ItemProblem | gp.UserProblem | gp.PathProblem
         if self.calendar is not None:
-            rows = timed_rows(self.data, self.calendar)
-            problem = PathProblem(self.items, rows, self.calendar, settings)
+            rows = gp.timed_rows(self.data, self.calendar)
+            problem = gp.PathProblem(self.items, rows, self.calendar, settings)
         elif self.users is not None:
-            votes = Rows.by_user(data, shown, by_rater)
-            problem = UserProblem.of(self.items, self.users, votes, settings, self.max_rank)
+            votes = gp.Rows.by_user(data, shown, by_rater)
+            problem = gp.UserProblem.of(self.items, self.users, votes, settings, self.max_rank)
         else:
-            edges = Rows.pooled(data, shown, by_rater)
-            problem = ItemProblem(self.items, edges, settings, self.max_rank)
+            edges = gp.Rows.pooled(data, shown, by_rater)
+            problem = gp.ItemProblem(self.items, edges, settings, self.max_rank)
         same = {name: getattr(self, name) for name in _AS_THEY_ARE}
-        learned: FitState[Any] = FitState(problem=problem, posterior=self.posterior, **same)
-        return learned if isinstance(problem, ItemProblem) else rebuilt(learned, problem)
+        learned: gp.FitState[Any] = gp.FitState(problem=problem, posterior=self.posterior, **same)
+        return learned if isinstance(problem, gp.ItemProblem) else rebuilt(learned, problem)
 
 
 _AS_THEY_ARE = (
@@ -217,14 +193,14 @@ _AS_THEY_ARE = (
 """Fields of `FitState` that are stored as they are."""
 
 
-def _is_rebuilt(learned: FitState[Any]) -> bool:
+def _is_rebuilt(learned: gp.FitState[Any]) -> bool:
     """Whether one refresh of the sites gives the posterior in about a tenth of a second."""
     problem, posterior = learned.problem, learned.posterior
-    if isinstance(problem, PathProblem):
+    if isinstance(problem, gp.PathProblem):
         return True  # paths have no rank-one updates
     if learned.sites is None or learned.n_pending_sites or learned.n_elsewhere:
         return False
-    if isinstance(problem, ItemProblem):
+    if isinstance(problem, gp.ItemProblem):
         return bool(3.3 * len(problem.universe) * len(posterior.lower) ** 2 < REBUILD_FLOPS)
     if posterior.kept is not None or posterior.n_fitted < len(posterior):
         return False
@@ -232,7 +208,7 @@ def _is_rebuilt(learned: FitState[Any]) -> bool:
     return bool(shared**3 + (len(problem.items) + len(problem.edges)) * rank**2 < REBUILD_FLOPS)
 
 
-def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
+def rebuilt(learned: gp.FitState[Any], problem: Any) -> gp.FitState[Any]:
     """The same with the problem that its data pose, and the posterior that its sites give."""
     m, sites, posterior = len(problem.edges), learned.sites, learned.posterior
     if sites is not None and len(sites.tau) != m:
@@ -242,9 +218,9 @@ def rebuilt(learned: FitState[Any], problem: Any) -> FitState[Any]:
             refuse("learned", "posterior", "is missing, and so are the sites that give it")
         prior, count = problem.prior(learned.hyper), problem.edges.count
         state = prior.refresh(count * sites.tau, count * sites.nu)
-        inference = Inference(state, sites, learned.log_evidence, learned.report)
-        posterior = problem.posterior(Solution(learned.hyper, prior, inference))
-    elif isinstance(problem, UserProblem):
+        inference = gp.Inference(state, sites, learned.log_evidence, learned.report)
+        posterior = problem.posterior(gp.Solution(learned.hyper, prior, inference))
+    elif isinstance(problem, gp.UserProblem):
         posterior = problem.with_effects(posterior)
     return replace(learned, problem=problem, posterior=posterior)
 
@@ -304,10 +280,94 @@ def _is_symmetric(matrix: sparse.csr_array) -> bool:
 _POSITIVE = Number(low=TINY)
 _SHARE = Number(low=TINY, high=1.0 - 1e-16)
 _USERS_AND_ITEMS = Nested({"users": "users", "items": "items"})
-_DIFFERENT_ITEMS = Condition(
-    "loser", lambda v: not (v.winner == v.loser).any(), "must not be the winner"
-)
-_SAME_FEATURES = "must have the features of the items"
+
+
+# Conditions on all fields of a value: the field that is blamed, whether it holds, what it must be
+
+Conditions = Iterator[tuple[str, Any, str]]
+
+
+def _comparisons(v: Any) -> Conditions:
+    yield "loser", (v.winner != v.loser).all(), "must not be the winner"
+    yield "both_bad", v.both_bad is None or not (v.both_bad & ~v.tie).any(), "must be ties"
+    yield "winner", _ascends(v), "must stand in distinct, sorted rows"
+    if v.rankings is not None:
+        alike = (v.rankings.user is None) == (v.user is None)
+        yield "rankings", alike, "must have users where comparisons have"
+        yield "rankings", _holds_pairs(v), "must be among the comparisons"
+
+
+def _rankings(v: Any) -> Conditions:
+    yield "start", len(v.start) == len(v.count) + 1, "must be one a ranking"
+    yield "place", _are_orders(v), "must rise from 0 in each order of three items or more"
+
+
+def _relation(v: Any) -> Conditions:
+    yield "weights", _is_graph(v.weights), "must be a symmetric graph"
+    walk = v.walk_laplacian
+    yield "walk_laplacian", walk is None or _is_symmetric(walk), "must be symmetric"
+
+
+def _feature_columns(v: Any) -> Conditions:
+    yield "names", len(v.names) in (0, v.n_columns), "must be all or none"
+
+
+def _basis(v: Any) -> Conditions:
+    is_set = v.second is not None or len(np.unique(v.first)) == len(v.first)
+    yield "first", is_set, "must hold different pivots"
+
+
+def _posterior(v: Any) -> Conditions:
+    alike = (v.target.X is None) == (v.universe.X is None)
+    yield "target", alike, "must have the features of the items"
+
+
+def _posterior_of_users(v: Any) -> Conditions:
+    fits = len(v.shared_lower) == v.shared_mean.size
+    yield "shared_lower", fits, "must belong to the weights of `shared_mean`"
+    yield "n_fitted", v.n_fitted <= len(v.users), "must be at most all users"
+    alike = (v.target.X is None) == (v.items.X is None)
+    yield "target", alike, "must have the features of the items"
+
+
+def _sites_of_users(v: Any) -> Conditions:
+    yield "loser", (v.winner != v.loser).all(), "must not be the winner"
+
+
+def _learned(v: Any) -> Conditions:
+    yield "rule", v.rule in gp.RULES, f"must be one of {', '.join(gp.RULES)}"
+    of_users = isinstance(v.hyper, gp.UserHyper) == (v.users is not None)
+    of_paths = isinstance(v.hyper, gp.PathHyper) == (v.calendar is not None)
+    words = "must be of users where there are users, of paths where there is a calendar"
+    yield "hyper", of_users and of_paths, words
+    named = v.users is None or v.data.user is not None
+    yield "data", named, "must say who made each comparison"
+    complete = bool(v.effect_names) == (v.effect_sd is not None)
+    yield "effect_sd", complete, "must be there for every effect"
+
+
+def _communities(v: Any) -> Conditions:
+    alike = v.start.theta.shape == v.hyper.theta.shape
+    yield "start", alike, "must have the parameters of `hyper`"
+    total = np.abs(v.membership.sum(axis=1) - 1.0).max(initial=0.0)
+    yield "membership", total < 1e-6, "must have rows that sum to one"
+    yield "all_sizes", v.all_sizes is None or v.all_sizes.sum() > 0, "must not all be zero"
+    alike = (v.draws is None) == hasattr(v.report, "steps")
+    yield "report", alike, "must be of the search, or of the chains that were run"
+
+
+def _draws(v: Any) -> Conditions:
+    yield "kept", len(v.kept) > 0, "must hold at least one"
+
+
+def _draw(v: Any) -> Conditions:
+    yield "sizes", len(v.sizes) > 0, "must hold at least one"
+
+
+def _fitted(v: Any) -> Conditions:
+    inside = all(max(pair) < v.learned.data.n_items for pair in v.last_pairs)
+    yield "last_pairs", inside, "must be pairs of positions of items"
+
 
 KINDS: dict[str, Kind] = {
     "comparisons": Kind(
@@ -328,21 +388,7 @@ KINDS: dict[str, Kind] = {
             "both_bad": Array("m"),
             "rankings": _USERS_AND_ITEMS,
         },
-        (
-            _DIFFERENT_ITEMS,
-            Condition(
-                "both_bad",
-                lambda v: v.both_bad is None or not (v.both_bad & ~v.tie).any(),
-                "must be ties",
-            ),
-            Condition("winner", _ascends, "must stand in distinct, sorted rows"),
-            Condition(
-                "rankings",
-                lambda v: v.rankings is None or (v.rankings.user is None) == (v.user is None),
-                "must have users where comparisons have",
-            ),
-            Condition("rankings", _holds_pairs, "must be among the comparisons"),
-        ),
+        _comparisons,
     ),
     "rankings": Kind(
         "penchant.data:Rankings",
@@ -354,12 +400,7 @@ KINDS: dict[str, Kind] = {
             "user": Array("orders", below="users"),
             "tied": Array("orders"),
         },
-        (
-            Condition("start", lambda v: len(v.start) == len(v.count) + 1, "must be one a ranking"),
-            Condition(
-                "place", _are_orders, "must rise from 0 in each order of three items or more"
-            ),
-        ),
+        _rankings,
     ),
     "inputs": Kind(
         "penchant.kernels:Inputs",
@@ -372,14 +413,7 @@ KINDS: dict[str, Kind] = {
     "relation": Kind(
         "penchant.kernels:Relation",
         {"weights": Array("items items"), "walk_laplacian": Array("items items")},
-        (
-            Condition("weights", lambda v: _is_graph(v.weights), "must be a symmetric graph"),
-            Condition(
-                "walk_laplacian",
-                lambda v: v.walk_laplacian is None or _is_symmetric(v.walk_laplacian),
-                "must be symmetric",
-            ),
-        ),
+        _relation,
     ),
     "feature columns": Kind(
         "penchant.models.features:FeatureColumns",
@@ -388,7 +422,7 @@ KINDS: dict[str, Kind] = {
             "scaling": Nested({"d": "d"}),
             "names": Array("names", distinct=True),
         },
-        (Condition("names", lambda v: len(v.names) in (0, v.n_columns), "must be all or none"),),
+        _feature_columns,
     ),
     "scaling": Kind(
         "penchant.models.features:Scaling", {"center": Array("d"), "scale": Array("d", low=TINY)}
@@ -407,13 +441,7 @@ KINDS: dict[str, Kind] = {
             "second": Array("r", below="items"),
             "lower": Array("r r", lower=True),
         },
-        (
-            Condition(
-                "first",
-                lambda v: v.second is not None or len(np.unique(v.first)) == len(v.first),
-                "must hold different pivots",
-            ),
-        ),
+        _basis,
     ),
     "posterior": Kind(
         "penchant.gp:Posterior",
@@ -426,13 +454,7 @@ KINDS: dict[str, Kind] = {
             "widening": Array("r _"),
             "effects": Nested({"r": "r"}),
         },
-        (
-            Condition(
-                "target",
-                lambda v: (v.target.X is None) == (v.universe.X is None),
-                _SAME_FEATURES,
-            ),
-        ),
+        _posterior,
     ),
     "effects": Kind(
         "penchant.gp:EffectPosterior",
@@ -460,19 +482,7 @@ KINDS: dict[str, Kind] = {
             "kept": _USERS_AND_ITEMS,
             "effects": Nested({"r": "shared"}),
         },
-        (
-            Condition(
-                "shared_lower",
-                lambda v: len(v.shared_lower) == v.shared_mean.size,
-                "must belong to the weights of `shared_mean`",
-            ),
-            Condition(
-                "n_fitted", lambda v: v.n_fitted <= len(v.users), "must be at most all users"
-            ),
-            Condition(
-                "target", lambda v: (v.target.X is None) == (v.items.X is None), _SAME_FEATURES
-            ),
-        ),
+        _posterior_of_users,
     ),
     "sites of users": Kind(
         "penchant.gp:UserSites",
@@ -483,7 +493,7 @@ KINDS: dict[str, Kind] = {
             "weight": Array("m"),
             "shift": Array("m"),
         },
-        (_DIFFERENT_ITEMS,),
+        _sites_of_users,
         omitted=("z",),  # the rows have it
     ),
     "kept": Kind(
@@ -506,27 +516,7 @@ KINDS: dict[str, Kind] = {
             "posterior": Nested({"items": "items", "users": "users", "d": "d"}),
             "max_rank": Number(low=1),
         },
-        (
-            Condition("rule", lambda v: v.rule in RULES, f"must be one of {', '.join(RULES)}"),
-            Condition(
-                "hyper",
-                lambda v: (
-                    isinstance(v.hyper, UserHyper) == (v.users is not None)
-                    and isinstance(v.hyper, PathHyper) == (v.calendar is not None)
-                ),
-                "must be of users where there are users, of paths where there is a calendar",
-            ),
-            Condition(
-                "data",
-                lambda v: v.users is None or v.data.user is not None,
-                "must say who made each comparison",
-            ),
-            Condition(
-                "effect_sd",
-                lambda v: bool(v.effect_names) == (v.effect_sd is not None),
-                "must be there for every effect",
-            ),
-        ),
+        _learned,
         StoredLearned,
     ),
     "communities": Kind(
@@ -543,28 +533,7 @@ KINDS: dict[str, Kind] = {
             "communal_share": Number(low=0, high=1),
             "all_sizes": Array("communities", low=0.0),
         },
-        (
-            Condition(
-                "start",
-                lambda v: v.start.theta.shape == v.hyper.theta.shape,
-                "must have the parameters of `hyper`",
-            ),
-            Condition(
-                "membership",
-                lambda v: np.abs(v.membership.sum(axis=1) - 1.0).max(initial=0.0) < 1e-6,
-                "must have rows that sum to one",
-            ),
-            Condition(
-                "all_sizes",
-                lambda v: v.all_sizes is None or v.all_sizes.sum() > 0,
-                "must not all be zero",
-            ),
-            Condition(
-                "report",
-                lambda v: (v.draws is None) == hasattr(v.report, "steps"),
-                "must be of the search, or of the chains that were run",
-            ),
-        ),
+        _communities,
         omitted=("support",),  # computed when somebody asks
     ),
     "search": Kind(
@@ -599,7 +568,7 @@ KINDS: dict[str, Kind] = {
             "n_communities": Number(low=1, size="communities"),
             "kept": Nested({"reported": "communities"}),
         },
-        (Condition("kept", lambda v: len(v.kept) > 0, "must hold at least one"),),
+        _draws,
     ),
     "draw": Kind(
         "penchant.communities:Draw",
@@ -610,19 +579,10 @@ KINDS: dict[str, Kind] = {
             "is_supported": Array("communities"),
             "labels": Array("communities", below="reported"),
         },
-        (Condition("sizes", lambda v: len(v.sizes) > 0, "must hold at least one"),),
+        _draw,
     ),
     "diagnostics": Kind("penchant.communities:Diagnostics"),
-    "fitted": Kind(
-        "penchant.models.base:Fitted",
-        rules=(
-            Condition(
-                "last_pairs",
-                lambda v: all(max(pair) < v.learned.data.n_items for pair in v.last_pairs),
-                "must be pairs of positions of items",
-            ),
-        ),
-    ),
+    "fitted": Kind("penchant.models.base:Fitted", rules=_fitted),
 }
 """Every kind but kernels and likelihoods, which go by their public names and arguments."""
 
@@ -660,7 +620,6 @@ def kind_of(value: Any) -> tuple[str, Kind] | None:
 
 
 def kind_called(name: str) -> Kind:
-    """The kind of that name."""
     if name in KINDS:
         return KINDS[name]
     if name not in _functions():
