@@ -429,29 +429,30 @@ def _p_first(belief: Belief, first: IntArray, second: IntArray) -> FloatArray:
 
 
 def top_up(
-    learner: StudyLearner, queue: Queue, asked: dict[str, set[str]], stock: int
+    learner: StudyLearner, queue: Queue, asked: dict[str, list[str]], stock: int
 ) -> list[Prepared]:
     """Questions that fill every queue to its length, the emptiest queues first.
 
-    asked: by person, the keys of the questions they got; the new ones are added.
+    asked: by person, the keys of all questions that they got, repeated ones too.
     """
     config, record = learner.config, learner.record
     items, short = record.active(), max(0, stock - queue.stock)
     wanted = sorted(
-        (have, person, queue.asked.get(person, 0) + have - queue.prepared[person])
-        for person in asked
+        (have, person, len(keys) + have - queue.prepared[person])
+        for person, keys in asked.items()
         for have in range(queue.prepared[person], config.ahead)
     )
     is_personal = config.model == "personal" and learner.model is not None
     beliefs: dict[str | None, Joint] = {None: learner.belief()}
+    known = {person: set(keys) for person, keys in asked.items()}
     # with so many, everybody finds enough that they were not asked
-    most_asked = max(map(len, asked.values()), default=0)
+    most_asked = max(map(len, known.values()), default=0)
     n_shared = short + most_asked + (0 if is_personal else len(wanted))
     shared = best_questions(beliefs[None], items, config, n_shared, queue.pending, record.seq)
     best = dict.fromkeys(asked, shared)
     for person in asked if is_personal else ():
         beliefs[person] = learner.belief(person)
-        n = config.ahead + len(asked[person])
+        n = config.ahead + len(known[person])
         best[person] = best_questions(beliefs[person], items, config, n, queue.pending, record.seq)
     held = {pair_key(question) for question in queue.pending}
     made: list[Prepared] = []
@@ -463,7 +464,7 @@ def top_up(
             held.add(pair_key(found))
 
     for _, person, number in wanted:
-        kind, known = rules.kind_of(config, person, number), asked[person]
+        kind = rules.kind_of(config, person, number)
         rng = rules.draw(kind, person, number)
         if kind == CHECK:
             check = rules.check_items(rng.randrange(len(config.checks)), config)
@@ -471,11 +472,11 @@ def top_up(
         elif kind == REPEAT and (earlier := record.repeatable(person)):
             prepare(person, REPEAT, rng.choice(earlier))
         else:
-            found = None if kind == RANDOM else rules.take_new(best[person], known, held)
-            found = found or rules.random_items(items, config.size, known, held, rng)
+            found = None if kind == RANDOM else rules.take_new(best[person], known[person], held)
+            found = found or rules.random_items(items, config.size, known[person], held, rng)
             prepare(person, RANDOM if kind == RANDOM else NORMAL, found)
         if made and made[-1].participant == person:
-            known.add(pair_key(made[-1].items))
+            known[person].add(pair_key(made[-1].items))
     for number in range(short):
         found = rules.take_new(shared, set(), held) or rules.random_items(
             items, config.size, set(), held, rules.draw("stock", record.seq, number)
@@ -549,7 +550,7 @@ class Worker:
     def _prepare(self, it: Study) -> int:
         now, version = self.now(), self.learner.record.seq
 
-        def look(conn: Any) -> tuple[Queue, dict[str, set[str]]]:
+        def look(conn: Any) -> tuple[Queue, dict[str, list[str]]]:
             queue = learning.queue_of(conn, self.study, it.config, now, version)
             short = [p for p, n in queue.prepared.items() if n < it.config.ahead]
             return queue, learning.asked_pairs(conn, short)
