@@ -164,12 +164,6 @@ def test_a_batch_is_split_where_the_count_is_reached():
     assert split_at(told, Record(), 9) == 4
 
 
-def test_pairs_of_an_answer():
-    ranked = Answer(1, "p", ("a", "b", "c"), ((2,), (0,), (1,)), form="rank")
-    assert [p[:2] for p in ranked.pairs()] == [("c", "a"), ("c", "b"), ("a", "b")]
-    assert Answer(1, "p", ("a", "b"), ((0, 1),)).pairs()[0].tie
-
-
 def test_an_uncommon_but_consistent_taste_is_no_reason_to_look_closer():
     rare = [
         answered(n, ((n % 2,), (1 - n % 2,)), items=("a", "b") if n % 2 else ("b", "a"))

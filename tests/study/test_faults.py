@@ -465,8 +465,6 @@ def test_what_study_can_do_is_told_without_the_extra():
     assert "pip install 'penchant[study]'" in refused.stderr
 
 
-def test_help_says_of_each_command_what_the_command_says():
-    for name, does in COMMANDS.items():
-        found = command.get_command(None, name)
-        assert found.name == name
-        assert found.help.split("\n\n")[0].replace("\n", " ") == does
+def test_every_command_that_is_listed_is_there():
+    for name in COMMANDS:
+        assert command.get_command(None, name).name == name

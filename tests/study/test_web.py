@@ -208,7 +208,9 @@ def test_languages(serve):
     browser = serve().browser()
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
     assert "Beginnen" in browser.get("/s/drinks?lang=de").text
-    assert 'lang="en"' in browser.get("/s/drinks", headers={"accept-language": "xx"}).text
+    for accepted, shown in (("xx", "en"), ("fr-FR, de-AT;q=0.8", "de")):
+        page = browser.get("/s/drinks", headers={"accept-language": accepted}).text
+        assert f'lang="{shown}"' in page
 
 
 def test_refusals_are_in_the_language_of_whoever_reads_them(serve):

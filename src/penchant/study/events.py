@@ -63,34 +63,15 @@ class Answer:
         """The participant's name in models and exports."""
         return self.participant or UNNAMED
 
-    def pairs(self) -> list["Preference"]:
-        """The answer as pairs: every item of a group beats those of later groups.
+    def pair(self) -> "Preference":
+        """The answer about two items as a preference.
 
-        The items that "best" did not choose are not tied.
-
-        >>> answer = Answer(1, "p", ("tea", "milk", "water"), ((2,), (0, 1)), form="best")
-        >>> [(pair.winner, pair.loser) for pair in answer.pairs()]
-        [('water', 'tea'), ('water', 'milk')]
+        >>> Answer(1, "p", ("tea", "milk"), ((1,), (0,))).pair()
+        Preference(winner='milk', loser='tea', tie=False, first=-1)
         """
-        # with more than two items no column says which was shown first
-        known = self.is_ordered and len(self.items) == 2
-        if len(self.order) == 1:
-            first, second = self.items
-            return [Preference(first, second, tie=True, first=int(known))]
-        found = []
-        for place, group in enumerate(self.order):
-            later = [item for below in self.order[place + 1 :] for item in below]
-            found += [
-                Preference(
-                    self.items[better],
-                    self.items[worse],
-                    tie=False,
-                    first=(1 if better < worse else -1) if known else 0,
-                )
-                for better in group
-                for worse in later
-            ]
-        return found
+        better, worse = (place for group in self.order for place in group)
+        first = (1 if better < worse else -1) if self.is_ordered else 0
+        return Preference(self.items[better], self.items[worse], len(self.order) == 1, first)
 
 
 class Preference(NamedTuple):
@@ -124,7 +105,7 @@ class Record:
         """Apply one more event; events must come in order."""
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
-            self.answers[event.seq] = answer_of(event)
+            self.answers[event.seq] = _answer(event)
             self.n_taught += event.n_taught
         elif event.kind == SKIP:
             self.skipped[event.seq] = event
@@ -171,8 +152,7 @@ def replay(events: Iterable[Event], record: Record | None = None) -> Record:
     return record
 
 
-def answer_of(event: Event) -> Answer:
-    """The answer in an event."""
+def _answer(event: Event) -> Answer:
     payload = event.payload
     return Answer(
         event.seq,

@@ -127,7 +127,7 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
 
 
 def _pair_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
-    (pair,) = answer.pairs()
+    pair = answer.pair()
     return [
         {
             "winner": names[pair.winner],

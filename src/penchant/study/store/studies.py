@@ -186,7 +186,6 @@ def import_answers(
     study: str,
     rows: Iterable[dict[str, Any]],
     at: float,
-    *,
     is_export: bool = False,
 ) -> int:
     """Import answers: items by name, order, form, count, user. Return how many rows were new.

@@ -26,7 +26,7 @@ from penchant.study.refusals import Refusal
 from penchant.study.store import participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, language, page, site_of
+from penchant.study.web.site import Site, form_of, language, page, site_of
 
 
 async def owner_site(study: StudyName, request: Request) -> Site:
@@ -102,7 +102,7 @@ async def add_items(
     study: StudyName, items: Annotated[list[ItemIn], Field(max_length=10_000)], site: Owned
 ) -> dict[str, list[str]]:
     """Add items while the study runs."""
-    new = [NewItem(item.name, item.media, item.body, item.features) for item in items]
+    new = [NewItem(**dict(item)) for item in items]
     return {"ids": await site.write(studies.add_items, study, new, site.now())}
 
 
@@ -117,10 +117,8 @@ async def upload_item(
 ) -> dict[str, list[str]]:
     """Add one item that is a file, its features as JSON; the client's name and type are ignored."""
     content = await file.read(LARGEST_FILE + 1)
-    ending = FilePath(file.filename or "").suffix
-    stored = await asyncio.to_thread(
-        store_media, site.folder.media, content, ending, medium, "the file"
-    )
+    given = (content, FilePath(file.filename or "").suffix, medium, "the file")
+    stored = await asyncio.to_thread(store_media, site.folder.media, *given)
     new = [NewItem(name, medium, stored, features or {})]
     try:
         return {"ids": await site.write(studies.add_items, study, new, site.now())}
@@ -207,11 +205,8 @@ async def import_votes(
     """
     content = await file.read(LARGEST_FILE + 1)
     rows, is_export = await asyncio.to_thread(read_votes, content)
-    return {
-        "rows": await site.write(
-            studies.import_answers, study, rows, site.now(), is_export=is_export
-        )
-    }
+    given = (study, rows, site.now(), is_export)
+    return {"rows": await site.write(studies.import_answers, *given)}
 
 
 @router.get("/backup")
@@ -255,8 +250,7 @@ async def dashboard(study: StudyName, request: Request) -> Response:
     it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
     key = request.query_params.get("key", "")[:200]
     if key:
-        words = language(request, it.config.language)
-        return page("login", words, study=study, key=key)
+        return page("login", language(request, it.config.language), study=study, key=key)
     await site.require_owner(request, study)
     features = sorted(items[0].features) if items else []
     return page("dashboard", "en", study=study, config=it.config, features=features)
@@ -266,10 +260,9 @@ async def dashboard(study: StudyName, request: Request) -> Response:
 async def login(study: StudyName, request: Request) -> Response:
     """Exchange the key of a link for a cookie."""
     site = site_of(request)
-    form = await request.form()
-    key, now = str(form.get("key") or "")[:200], site.now()
+    key = (await form_of(request)).get("key", "")[:200]
     async with site.guessing(request):
-        invite = await site.read(studies.find_invite, study, key, "owner", now)
+        invite = await site.read(studies.find_invite, study, key, "owner", site.now())
     response = RedirectResponse(f"/o/{study}", 303)
     site.give_cookie(request, response, "owner", study, {"id": invite.id})
     return response

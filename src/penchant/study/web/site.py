@@ -171,10 +171,18 @@ def address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-def language(request: Request, fixed: str) -> str:
-    """The language of a reply."""
-    wanted = request.query_params.get("lang") or request.cookies.get("lang")
-    return language_for(wanted, request.headers.get("accept-language"), fixed)
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form, as text."""
+    return {name: str(value) for name, value in (await request.form()).items()}
+
+
+def language(request: Request, fixed: str = FOLLOW_BROWSER) -> str:
+    """The language asked for, else the study's, else the first that a browser accepts."""
+    wanted = request.query_params.get("lang") or request.cookies.get("lang") or ""
+    accepted = request.headers.get("accept-language", "").split(",")
+    asked = [wanted, fixed, *(part.split(";")[0] for part in accepted)]
+    short = [name.strip().lower().split("-")[0] for name in asked]
+    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
 
 
 TAGS = {
@@ -182,17 +190,6 @@ TAGS = {
     *("h1", "h2", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td"),
 }
 """Allowed HTML tags of Markdown: no links and no images, which would contact other servers."""
-
-
-def language_for(wanted: str | None, accepted: str | None, fixed: str = FOLLOW_BROWSER) -> str:
-    """The language asked for, else the study's, else the first that a browser accepts.
-
-    >>> language_for(None, "fr-FR, de-AT;q=0.8"), language_for(None, "de", "en")
-    ('de', 'en')
-    """
-    asked = [wanted or "", fixed, *(part.split(";")[0] for part in (accepted or "").split(","))]
-    short = [name.strip().lower().split("-")[0] for name in asked]
-    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
 
 
 @cache
@@ -222,5 +219,4 @@ def _environment() -> Environment:
 def page(name: str, language: str, status: int = 200, **content: Any) -> HTMLResponse:
     """A page from its template."""
     template = _environment().get_template(f"{name}.html")
-    text = strings(language)
-    return HTMLResponse(template.render(t=text, language=language, **content), status)
+    return HTMLResponse(template.render(t=strings(language), language=language, **content), status)
