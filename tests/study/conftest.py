@@ -96,8 +96,8 @@ class Voting:
     def write(self, job, *args, **options):
         return self.database.write(job, self.name, *args, **options)
 
-    def join(self):
-        return self.write(participants.join, self.now)
+    def join(self, **who):
+        return self.write(participants.join, self.now, **who)
 
     def turn(self, person, n=1):
         return self.write(participants.turn, person, n, self.now)
@@ -139,12 +139,6 @@ def voting_in():
 @pytest.fixture
 def voting(database):
     return lambda **settings: Voting(database, **settings)
-
-
-@pytest.fixture
-def make_study():
-    """Makes a small study in a database and returns its name."""
-    return lambda database, **settings: Voting(database, **settings).name
 
 
 @pytest.fixture

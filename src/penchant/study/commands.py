@@ -261,7 +261,7 @@ def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | No
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
         copy = files.copy_without_answers(Folder(folder), keep or Path(scratch) / "study")
         note(f"{people} robots answer a copy of {copy.study}; the study itself is not touched")
-        plan = robots.RobotPlan(people, answers, seed=seed)
+        plan = robots.RobotPlan(people, answers, ramp=0.04 * people, seed=seed)
         taste = robots.RobotTaste(seed)
         with running(copy.path) as address:
             crowd = asyncio.run(robots.simulate(address, copy.study, plan))

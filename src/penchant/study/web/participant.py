@@ -72,7 +72,8 @@ async def join(study: StudyName, request: Request) -> Response:
     form = await form_of(request)
     token, external = form.get("invite") or None, form.get("panel", "")[:200]
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
-    who = {"token": token, "external_id_hash": hashed, "consent": form.get("consent") == "yes"}
+    who: dict[str, Any] = {"token": token, "external_id_hash": hashed}
+    who["consent"] = form.get("consent") == "yes"
     who["known"] = (site.cookie(request, "participant", study) or {}).get("id")
     async with site.guessing(request):
         person = await site.write(participants.join, study, site.now(), **who)
