@@ -1,7 +1,9 @@
 """Databases to test on: SQLite always, PostgreSQL where its server can be started."""
 
+import base64
 import itertools
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,17 @@ if HAS_EXTRA:
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
 API = "/api/studies/drinks"
+
+
+@pytest.fixture(autouse=True)
+def _same_ids(request, monkeypatch):
+    """Random ids decide what is asked and shown first: here they follow from the test's name."""
+    rng = random.Random(request.node.nodeid)
+
+    def token(n_bytes):
+        return base64.urlsafe_b64encode(rng.randbytes(n_bytes)).rstrip(b"=").decode()
+
+    monkeypatch.setattr("secrets.token_urlsafe", token)
 
 
 @pytest.fixture(scope="session")

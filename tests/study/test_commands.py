@@ -97,6 +97,7 @@ def test_settings_by_option_and_by_file(tmp_path, items):
         (b"name,image\ntea,big.png\nmilk,big.png\n", "larger than 20 MB"),
         (b"name,text\ntea," + b"x" * 30_000 + b"\nmilk,y\n", "characters of text"),
         (b"\xff\xfe\x00bad", "UTF-8"),
+        (b"tea,green\nmilk,white\n", "column called name"),
     ],
 )
 def test_broken_item_files_are_explained(tmp_path, content, words):

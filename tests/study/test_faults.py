@@ -14,7 +14,6 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-import penchant as pc
 from penchant.study import (
     COMMANDS,
     Child,
@@ -200,49 +199,50 @@ def test_the_room_of_the_limits_is_taken_at_once(tmp_path):
 
 
 def test_without_room_for_the_limits_each_process_counts_for_itself(tmp_path, monkeypatch, caplog):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "posix_fallocate", fail_by(NO_SPACE))
     (numbers,) = shared_numbers(tmp_path / "limits", 1)
     rate = Rate(1, 0.001, lambda: 100.0, numbers, b"key")
     assert [rate.allows("ann") for _ in range(2)] == [True, False]
     assert "No space left" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(errno.ENOSPC, "No space left on device"),
-        sa.exc.OperationalError("INSERT", {}, Exception("database or disk is full")),
-    ],
-)
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
+DISK_FULL = sa.exc.OperationalError("INSERT", {}, Exception("database or disk is full"))
+
+
+def fail_by(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [NO_SPACE, DISK_FULL])
 def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(serve, monkeypatch, error):
     served = serve()
     browser = served.participant()
     (question, *_) = browser.next()["questions"]
-
-    def fail(*_):
-        raise error
-
     assert health(served) == (200, [])
     with monkeypatch.context() as patch:
-        patch.setattr(type(served.database), "_lock", fail)
+        patch.setattr(type(served.database), "_lock", fail_by(error))
         got = browser.say(question)
         assert (got.status_code, got.headers["retry-after"]) == (503, "1")
         assert health(served) == (503, ["answers cannot be written"])
     assert browser.say(question).json()["repeated"] is False
 
 
-def test_health_tells_when_the_disk_is_full(serve, monkeypatch):
-    """Its own small write may still succeed where an answer does not."""
+def test_health_tells_what_is_wrong(serve, monkeypatch):
+    served = serve()
+    now = time.monotonic()
+    write_deaths(served.folder.path, {"model": [now] * 3, "web 1": [now]})
+    assert health(served) == (200, [])  # they are of a server that is no more
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    ends = "the process model keeps ending"
+    assert health(served) == (503, [ends])
+    # its own small write may still succeed where an answer does not
     usage = shutil.disk_usage("/")._replace(free=8192)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    assert health(serve()) == (503, ["the disk is full"])
-
-
-def test_health_tells_when_the_folder_is_gone(serve):
-    served = serve()
+    assert health(served) == (503, [ends, "the disk is full"])
     shutil.rmtree(served.folder.path)
     status, problems = health(served)
     assert status == 503
@@ -263,15 +263,6 @@ def test_a_process_that_ended_is_logged_and_started_again(caplog):
     child.keep_alive(())
     assert child.process is not first
     child.process.wait()
-
-
-def test_health_tells_of_processes_that_keep_ending(serve, monkeypatch):
-    served = serve()
-    folder, now = served.folder.path, time.monotonic()
-    write_deaths(folder, {"model": [now] * 3, "web 1": [now]})
-    assert health(served) == (200, [])  # they are of a server that is no more
-    monkeypatch.setattr(os, "getppid", os.getpid)
-    assert health(served) == (503, ["the process model keeps ending"])
 
 
 def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):
@@ -358,13 +349,6 @@ def test_a_list_without_a_header_keeps_its_first_item(tmp_path, text, names, n_f
     assert len(told) == (text.split("\n")[0].split(",")[0].strip("\ufeff") == names[0])
 
 
-def test_a_list_that_may_begin_with_names_or_with_an_item_is_asked_about(tmp_path):
-    path = tmp_path / "items.csv"
-    path.write_text("tea,green\nmilk,white\n")
-    with pytest.raises(pc.DataError, match="column called name"):
-        read_items(path, tmp_path)
-
-
 # ---- taking votes in
 
 
@@ -390,7 +374,7 @@ def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, endin
         assert take_in(served.database, "drinks", rows, is_export) == 0
     assert sorted(map(str, exported(served.database, "drinks"))) == before
     # in another study they are new, once
-    items = [NewItem(name) for name in ("tea", "milk", "water", "juice", "cocoa")]
+    items = [NewItem(row.name) for row in served.database.read(studies.items_of, "drinks")]
     config = served.database.read(studies.get, "drinks").config
     served.database.write(studies.create, "other", config, items, 1.0)
     assert take_in(served.database, "other", rows, is_export) == len(rows)
@@ -456,8 +440,8 @@ def test_what_study_can_do_is_told_without_the_extra():
         line = [sys.executable, "-c", BLOCKED, "study", *arguments]
         return subprocess.run(line, capture_output=True, text=True, check=False)
 
-    for arguments in (["--help"], ["-h"]):
-        told = run(*arguments)
+    for argument in ("--help", "-h"):
+        told = run(argument)
         assert told.returncode == 0, told.stderr
         assert all(name in told.stdout for name in COMMANDS)
     refused = run("serve", "drinks")

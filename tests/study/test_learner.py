@@ -47,8 +47,10 @@ def running(voting):
     return voting(items=ITEMS, answers_per_person=None, repeat_share=0.0)
 
 
-def test_a_replay_gives_the_same_ranking_to_rounding(running, same_ranking):
+@pytest.mark.parametrize("model", ["shared", "personal"])
+def test_a_replay_gives_the_same_ranking_to_rounding(voting, same_ranking, model):
     """Whole, in pieces, with a snapshot between, after a withdrawal and with a new item."""
+    running = voting(items=ITEMS, answers_per_person=None, repeat_share=0.0, model=model)
     worker = running.worker()
     ann, bob = running.join(), running.join()
     for person, n in ((ann, 9), (bob, 12), (ann, 14)):
@@ -208,17 +210,6 @@ def test_larger_questions(voting, form):
     study.answer(ann, question, order)
     worker.step()
     assert worker.learner.ranking()[0]["item"] == question.shown[2]
-
-
-def test_one_taste_a_person(voting, same_ranking):
-    study = voting(items=ITEMS, model="personal", answers_per_person=None, repeat_share=0.0)
-    worker = study.worker()
-    for _ in range(2):
-        study.answer_by(study.join(), 16, by_id)
-    worker.step()
-    assert worker.learner.learned.at == 30
-    assert len(worker.learner.ranking()) == len(ITEMS)
-    same_ranking(worker.learner.ranking(), replayed(study.database, "drinks").ranking())
 
 
 def test_new_items_are_ranked_on_arrival_from_their_features(voting):

@@ -29,6 +29,7 @@ from penchant.study.store import studies
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 HTML = {"accept": "text/html"}
+SWEET = {"features": '{"sweet": 2.5}'}
 API = "/api/studies/drinks"
 
 
@@ -89,18 +90,8 @@ def test_ranking_without_scripts(serve):
     assert [a.order for a in served.step().learner.record.answers.values()] == [((1,), (2,), (0,))]
 
 
-def test_reloads_and_second_tabs_get_the_same_questions_and_retries_count_once(serve):
-    browser = serve().participant()
-    first, again = browser.next(), browser.next()
-    assert first == again
-    question = first["questions"][0]
-    seq = browser.say(question).json()["seq"]
-    for order in ([[0], [1]], [[1], [0]], None):
-        assert browser.say(question, order).json() == {"seq": seq, "repeated": True}
-    assert browser.next()["done"] == 1
-
-
 def test_any_web_process_will_do(serve):
+    """Reloads get the same questions, retries count once, undo brings a question back first."""
     served = serve(answers_per_person=None)
     other = create_app(served.folder, served.clock)
     try:
@@ -110,29 +101,20 @@ def test_any_web_process_will_do(serve):
         first, second = here.next()["questions"]
         assert there.next()["questions"] == [first, second]
         said = there.say(first).json()
-        assert here.say(first).json() == said | {"repeated": True}
-        assert here.next()["questions"][0] == second
-        assert here.post("/s/drinks/undo", json={"question": first["id"]}).status_code == 200
-        assert there.next()["questions"][0] == first
+        for order in ([[0], [1]], [[1], [0]], None):
+            assert here.say(first, order).json() == said | {"repeated": True}
+        after = here.next()
+        assert (after["done"], after["undo"], after["questions"][0]) == (1, first["id"], second)
+        for browser in (here, there):  # a retry changes nothing
+            undone = browser.post("/s/drinks/undo", json={"question": first["id"]})
+            assert undone.status_code == 200
+        back = there.next()
+        assert (back["done"], back["undo"], back["questions"]) == (0, None, [first, second])
         clients = (here, there)
         one, two = (client.get(API, headers=served.owner).json()["counts"] for client in clients)
         assert one == two
     finally:
         other.state.site.database.close()
-
-
-def test_undo_brings_the_question_back_first(serve):
-    browser = serve().participant()
-    one = browser.next()["questions"][0]
-    browser.say(one)
-    two = browser.next()
-    assert two["undo"] == one["id"]
-    for _ in range(2):  # a retry changes nothing
-        assert browser.post("/s/drinks/undo", json={"question": one["id"]}).status_code == 200
-    back = browser.next()
-    assert back["questions"][0] == one
-    assert back["questions"][1] == two["questions"][0]
-    assert (back["done"], back["undo"]) == (0, None)
 
 
 def test_consent_is_asked_for_and_needed(serve):
@@ -177,34 +159,37 @@ def test_paused_and_closed_studies_say_so_and_lose_nothing(serve):
     served = serve()
     browser = served.participant()
     question = browser.next()["questions"][0]
-    for state, status in (("paused", "paused"), ("closed", "closed")):
+    for state in ("paused", "closed"):
         served.database.write(studies.set_state, "drinks", state, 1.0)
         assert browser.next()["questions"] == []
-        assert status in served.browser().get("/s/drinks").text
+        assert state in served.browser().get("/s/drinks").text
         late = served.browser().post("/s/drinks/join", data={})
         assert (late.status_code, late.json()["error"]) == (409, state)
     assert browser.say(question).status_code == 200
     assert browser.get("/s/drinks/vote").url.path == "/s/drinks/done"
 
 
-def test_erasing_oneself(serve):
+def test_who_is_erased_can_begin_anew(serve):
     served = serve()
     browser = served.participant()
     browser.answer()
     assert browser.delete("/s/drinks/me").json() == {"erased_events": 1}
     assert browser.get("/s/drinks/next").status_code == 403
-    other = served.participant()
-    page = other.post("/s/drinks/erase")
-    assert "has been removed" in page.text
+    browser = served.participant()
+    assert "has been removed" in browser.post("/s/drinks/erase").text
     assert served.call("GET", "/participants").json() == []
+    browser = served.participant()
+    person = served.call("GET", "/participants").json()[0]["id"]
+    served.call("DELETE", f"/participants/{person}")
+    assert browser.get("/s/drinks/vote").url.path == "/s/drinks"
+    assert browser.post("/s/drinks/join", data={}).url.path == "/s/drinks/vote"
 
 
 def test_languages(serve):
     assert strings("de").keys() == strings("en").keys()
     for key, english in strings("en").items():
-        assert set(re.findall(r"\{\w+\}", english)) == set(
-            re.findall(r"\{\w+\}", strings("de")[key])
-        ), key
+        one, other = (set(re.findall(r"\{\w+\}", text)) for text in (english, strings("de")[key]))
+        assert one == other, key
     browser = serve().browser()
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
     assert "Beginnen" in browser.get("/s/drinks?lang=de").text
@@ -241,16 +226,6 @@ def test_every_string_is_used(serve):
     )
     known = {key.removeprefix("refused_") for key in strings("en")}
     assert [key for key in known if not re.search(rf"\b{key}\b", used)] == ["language_name"]
-
-
-def test_who_was_erased_can_begin_anew(serve):
-    served = serve()
-    browser = served.participant()
-    person = served.call("GET", "/participants").json()[0]["id"]
-    served.call("DELETE", f"/participants/{person}")
-    page = browser.get("/s/drinks/vote")
-    assert page.url.path == "/s/drinks"
-    assert browser.post("/s/drinks/join", data={}).url.path == "/s/drinks/vote"
 
 
 def test_the_last_answer_can_be_taken_back_after_the_end(serve):
@@ -594,16 +569,12 @@ def test_uploads_bring_the_features_of_the_study(serve):
     served = serve(items=[NewItem(name, features={"sweet": 1.0}) for name in NAMES])
     browser = served.browser()
     browser.post("/o/drinks/login", data={"key": served.key})
-    given = {"data": {"name": "cup", "medium": "image"}, "files": {"file": ("a.png", PNG)}}
-    path = f"{API}/items/upload"
-    refused = browser.post(path, **given)
-    assert refused.status_code == 422
-    assert "'sweet'" in refused.json()["message"]
-    given["data"]["features"] = '{"sweet": 2.5}'
-    assert browser.post(path, **given).status_code == 201
+    for features, status in (({}, 422), ({"features": "sweet"}, 422), (SWEET, 201)):
+        data = {"name": "cup", "medium": "image"} | features
+        got = browser.post(f"{API}/items/upload", data=data, files={"file": ("a.png", PNG)})
+        assert got.status_code == status
+        assert features or "'sweet'" in got.json()["message"]
     assert browser.get(f"{API}/items").json()[-1]["features"] == {"sweet": 2.5}
-    given["data"] = {"name": "jug", "medium": "image", "features": "sweet"}
-    assert browser.post(path, **given).status_code == 422
     assert 'class="feature" name="sweet"' in browser.get("/o/drinks").text
 
 
@@ -643,44 +614,40 @@ def test_the_dashboard_is_opened_by_a_button_not_by_a_link(serve):
 
 def test_an_owner_can_do_everything_by_program(serve, tmp_path):
     served = serve(reward=2.0)
-    api, browser = API, served.browser()
-    browser.headers.update(served.owner)
     for _ in range(3):
         served.participant().answer(4)
-    worker = served.step()
-    state = browser.get(api).json()
+    served.step()
+    state = served.call("GET").json()
     assert state["counts"]["answers"] == 12
     assert [row["rank"] for row in state["ranking"]] == [1, 2, 3, 4, 5]
     assert {row["name"] for row in state["ranking"]} == set(NAMES)
     assert len(state["raters"]) == 3
     assert state["model"]["behind"] == 0
-    assert browser.patch(api, json={"state": "paused"}).json()["state"] == "paused"
-    assert browser.patch(api, json={"state": "asleep"}).status_code == 422
-    assert browser.patch(api, json={"config": {"apart": 0.1}}).json()["config"]["apart"] == 0.1
+    changed = served.call("PATCH", json={"state": "paused", "config": {"apart": 0.1}}).json()
+    assert (changed["state"], changed["config"]["apart"]) == ("paused", 0.1)
     for wrong in ({"size": 3}, {"apart": 7}, {"colour": "red"}, {"model": "personal"}):
-        assert browser.patch(api, json={"config": wrong}).status_code == 422
-    ids = browser.post(f"{api}/items", json=[{"name": "cola"}]).json()["ids"]
-    assert browser.post(f"{api}/items", json=[{"name": "cola"}]).status_code == 409
-    assert browser.delete(f"{api}/items/{ids[0]}").status_code == 200
-    assert browser.delete(f"{api}/items/none").status_code == 404
-    assert [row["active"] for row in browser.get(f"{api}/items").json()] == [True] * 5 + [False]
-    people = browser.get(f"{api}/participants").json()
-    assert browser.delete(f"{api}/participants/{people[0]['id']}").json()["erased_events"] == 4
-    worker.snapshot_due = 0.0
-    worker.step()
-    assert browser.get(api).json()["counts"]["answers"] == 8
-    assert set(browser.get(f"{api}/plan").json()) == {"stop", "left", "plan"}
+        assert served.call("PATCH", json={"config": wrong}).status_code == 422
+    ids = served.call("POST", "/items", json=[{"name": "cola"}]).json()["ids"]
+    assert served.call("DELETE", f"/items/{ids[0]}").status_code == 200
+    assert [row["active"] for row in served.call("GET", "/items").json()] == [True] * 5 + [False]
+    person = served.call("GET", "/participants").json()[0]["id"]
+    assert served.call("DELETE", f"/participants/{person}").json() == {"erased_events": 4}
+    served.step()
+    assert served.call("GET").json()["counts"]["answers"] == 8
     votes = io.BytesIO(b"winner,loser,user\ntea,milk,ann\ntea,water,bob\n")
-    assert browser.post(f"{api}/import", files={"file": votes}).json() == {"rows": 2}
-    bad = io.BytesIO(b"winner,loser\ntea,beer\n")
-    refused = browser.post(f"{api}/import", files={"file": bad})
-    assert refused.status_code == 422
-    assert "beer" in refused.json()["message"]
+    assert served.call("POST", "/import", files={"file": votes}).json() == {"rows": 2}
     for form in ("csv", "jsonl", "parquet"):
         path = tmp_path / f"votes.{form}"
-        path.write_bytes(browser.get(f"{api}/export?format={form}").content)
+        path.write_bytes(served.call("GET", f"/export?format={form}").content)
         assert pc.read_comparisons(str(path)).n_comparisons == 10
-    assert browser.get(f"{api}/export?format=xlsx").status_code == 422
+    for status, method, path, sent in (
+        (422, "PATCH", "", {"json": {"state": "asleep"}}),
+        (409, "POST", "/items", {"json": [{"name": "cola"}]}),
+        (404, "DELETE", "/items/none", {}),
+        (422, "GET", "/export?format=xlsx", {}),
+        (422, "POST", "/import", {"files": {"file": io.BytesIO(b"winner,loser\ntea,beer\n")}}),
+    ):
+        assert served.call(method, path, **sent).status_code == status
 
 
 def test_backups_restore_to_the_same_study(serve, tmp_path):
@@ -692,10 +659,9 @@ def test_backups_restore_to_the_same_study(serve, tmp_path):
     file.write_bytes(content)
     folder = restore_from(file, tmp_path / "again")
     assert (folder.media / ("A" * 16 + ".png")).read_bytes() == PNG
-    database = folder.open()
-    events = database.read(studies.events_after, "drinks")
+    with folder.open() as database:
+        events = database.read(studies.events_after, "drinks")
     assert events == served.database.read(studies.events_after, "drinks")
-    database.close()
     with pytest.raises(pc.DataError, match="holds a study already"):
         restore_from(file, tmp_path / "again")
     file.write_bytes(content[:500])
