@@ -155,6 +155,11 @@ def voting(database):
 
 
 @pytest.fixture
+def study(voting):
+    return voting()
+
+
+@pytest.fixture
 def same_ranking():
     """Compares two rankings: told and fitted models agree to rounding."""
 
@@ -231,6 +236,7 @@ class Served:
 
 @pytest.fixture
 def serve(tmp_path):
+    """Makes studies behind their web applications."""
     made = []
 
     def make(**settings):
@@ -240,6 +246,17 @@ def serve(tmp_path):
     yield make
     for served in made:
         served.database.close()
+
+
+@pytest.fixture
+def served(serve):
+    return serve()
+
+
+@pytest.fixture
+def browser(served):
+    """The browser of a participant."""
+    return served.participant()
 
 
 @pytest.fixture(scope="module")

@@ -48,8 +48,7 @@ def health(served):
 # ---- erasing
 
 
-def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve, same_ranking):
-    served = serve()
+def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(served, same_ranking):
     served.participant().answer(6)
     model = served.step()
     before = served.database.read(learning.last_snapshot, "drinks")
@@ -65,8 +64,7 @@ def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve
     same_ranking(model.learner.ranking(), Worker(served.database, "drinks").learner.ranking())
 
 
-def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve):
-    served = serve()
+def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(served):
     ann, bob = served.participant(), served.participant()
     ann.answer(6)
     model = served.step()
@@ -91,9 +89,8 @@ def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(serve
     assert overview(served)["counts"]["answers"] == 6
 
 
-def test_the_ranking_is_renewed_however_often_people_are_erased(serve):
+def test_the_ranking_is_renewed_however_often_people_are_erased(served):
     """What the model knew when somebody left is kept, without them and without its file."""
-    served = serve()
     served.participant().answer(6)
     model = served.step()
     for _ in range(3):
@@ -111,8 +108,7 @@ def test_the_ranking_is_renewed_however_often_people_are_erased(serve):
         assert snapshot is None or snapshot.seq < seq
 
 
-def test_erasing_is_limited_by_address(serve):
-    served = serve()
+def test_erasing_is_limited_by_address(served):
     site = served.app.state.site
     site.erasures = Rate(2, 0.001, clock=lambda: 0.0)
     codes = [served.participant().delete("/s/drinks/me").status_code for _ in range(3)]
@@ -147,8 +143,7 @@ def test_only_people_who_answered_get_the_completion_code(serve, how):
 # ---- who is who
 
 
-def test_a_clock_that_steps_back_loses_no_cookie(serve):
-    served = serve()
+def test_a_clock_that_steps_back_loses_no_cookie(served):
     served.clock.time = time.time() + 3600.0
     browser = served.participant()
     served.clock.time -= 7 * 86_400.0
@@ -159,16 +154,13 @@ def test_a_clock_that_steps_back_loses_no_cookie(serve):
     assert browser.get("/s/drinks/next").status_code == 403
 
 
-def test_signing_takes_any_clock_of_the_machine(serve, monkeypatch):
-    served = serve()
-    browser = served.participant()
+def test_signing_takes_any_clock_of_the_machine(monkeypatch, browser):
     now = time.time
     monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now() - 3600.0)
     browser.answer()
 
 
-def test_knowing_a_panels_id_is_not_enough_to_act_as_its_owner(serve):
-    served = serve()
+def test_knowing_a_panels_id_is_not_enough_to_act_as_its_owner(served):
     ann = served.participant(panel="ann-of-the-panel")
     ann.answer()
     thief = served.browser()
@@ -218,9 +210,7 @@ def fail_by(error):
 
 
 @pytest.mark.parametrize("error", [NO_SPACE, DISK_FULL])
-def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(serve, monkeypatch, error):
-    served = serve()
-    browser = served.participant()
+def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(served, monkeypatch, error, browser):
     (question, *_) = browser.next()["questions"]
     assert health(served) == (200, [])
     with monkeypatch.context() as patch:
@@ -231,8 +221,7 @@ def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(serve, monkeypatc
     assert browser.say(question).json()["repeated"] is False
 
 
-def test_health_tells_what_is_wrong(serve, monkeypatch):
-    served = serve()
+def test_health_tells_what_is_wrong(served, monkeypatch):
     now = time.monotonic()
     write_deaths(served.folder.path, {"model": [now] * 3, "web 1": [now]})
     assert health(served) == (200, [])  # they are of a server that is no more
@@ -265,9 +254,8 @@ def test_a_process_that_ended_is_logged_and_started_again(caplog):
     child.process.wait()
 
 
-def test_an_idle_study_is_looked_at_less_and_less(serve, monkeypatch):
+def test_an_idle_study_is_looked_at_less_and_less(served, monkeypatch):
     """A minute in which nothing happens: few looks; then an answer, and it is quick again."""
-    served = serve()
     monkeypatch.setattr("penchant.study.learner.warm_up", lambda: None)
     waits = []
 
@@ -393,9 +381,7 @@ def take_in(database, study, rows, is_export):
     return database.write(studies.import_answers, study, rows, 5.0, is_export=is_export)
 
 
-def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
-    served = serve()
-    browser = served.participant()
+def test_an_answer_that_was_taken_back_does_not_come_back(served, tmp_path, browser):
     browser.answer(3)
     write_votes(exported(served.database, "drinks"), tmp_path / "votes.csv")
     last = browser.next()["undo"]
@@ -405,8 +391,7 @@ def test_an_answer_that_was_taken_back_does_not_come_back(serve, tmp_path):
     assert len(exported(served.database, "drinks")) == 2
 
 
-def test_imported_answers_are_counted_everywhere(serve, tmp_path):
-    served = serve()
+def test_imported_answers_are_counted_everywhere(served, tmp_path):
     served.participant().answer(2)
     (tmp_path / "votes.csv").write_text("winner,loser,count\ntea,milk,3\njuice,milk,4\n")
     folder = str(served.folder.path)

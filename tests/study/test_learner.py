@@ -225,14 +225,6 @@ def test_new_items_are_ranked_on_arrival_from_their_features(voting):
     assert place[ids[1]] >= 8
 
 
-def test_the_study_closes_itself_when_enough_is_known(voting):
-    study = voting(items=("a", "b"), close_when_enough=True, answers_per_person=None)
-    for _ in range(12):
-        study.answer_by(study.join(), 1, by_id)
-    study.worker().step()
-    assert study.read(studies.get).state == "closed"
-
-
 def test_looking_ahead_is_gathered_while_idle(running):
     running.answer_by(running.join(), 10, by_id)
     worker = running.worker()

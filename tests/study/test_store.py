@@ -288,8 +288,7 @@ def test_numbers_are_given_in_the_order_of_commits(database, voting):
     assert seen == list(range(start + 1, start + 121))
 
 
-def test_a_failing_job_takes_no_other_with_it(database, voting):
-    study = voting()
+def test_a_failing_job_takes_no_other_with_it(database, study):
 
     def job(conn, fails):
         studies.append(conn, study.name, "state", {}, 0.0)
@@ -304,8 +303,7 @@ def test_a_failing_job_takes_no_other_with_it(database, voting):
     assert study.read(studies.get).seq == before + 7
 
 
-def test_two_answers_at_once_are_one(database, voting):
-    study = voting()
+def test_two_answers_at_once_are_one(database, study):
     person = study.join()
     given = (study.name, person, study.turn(person).questions[0].id, FIRST, 5, 3.0)
     with another(database) as other:
@@ -315,8 +313,7 @@ def test_two_answers_at_once_are_one(database, voting):
     assert sum(not repeated for _, repeated in receipts) == 1
 
 
-def test_questions_are_taken_from_my_queue_then_from_the_stock_then_at_random(voting):
-    study = voting()
+def test_questions_are_taken_from_my_queue_then_from_the_stock_then_at_random(study):
     ids = [row.id for row in study.read(studies.items_of)]
     person = study.join()
     new = [
@@ -385,8 +382,7 @@ def test_erasing_leaves_nothing_behind(tmp_path, voting_in):
             assert not [trace for trace in traces if trace.encode() in content], file
 
 
-def test_retired_items_are_asked_no_more(voting):
-    study = voting()
+def test_retired_items_are_asked_no_more(study):
     ids = [row.id for row in study.read(studies.items_of)]
     new = [Prepared(None, (ids[0], ids[1]), "pair", "normal")]
     study.write(learning.prepare, new, 1, 1.0)
@@ -397,8 +393,7 @@ def test_retired_items_are_asked_no_more(voting):
     assert all(ids[0] not in q.shown for q in got)
 
 
-def test_names_and_features_of_items_are_checked(voting):
-    study = voting()
+def test_names_and_features_of_items_are_checked(study):
     for new, words in (
         (NewItem("tea"), "already"),
         (NewItem(" "), "no name"),
@@ -414,8 +409,7 @@ def test_addresses_that_are_none(address):
         Database(address)
 
 
-def test_the_newest_snapshots_are_kept(database, voting):
-    study = voting()
+def test_the_newest_snapshots_are_kept(database, study):
     for seq in (1, 2, 3):
         assert study.write(learning.save_snapshot, Snapshot(seq, 0, b"model", {"seq": seq}), 1.0)
     assert study.read(learning.last_snapshot).seq == 3

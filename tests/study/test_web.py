@@ -155,9 +155,7 @@ def test_invites_are_exchanged_by_post_and_looking_changes_nothing(serve):
     assert "used already" in late.text
 
 
-def test_paused_and_closed_studies_say_so_and_lose_nothing(serve):
-    served = serve()
-    browser = served.participant()
+def test_paused_and_closed_studies_say_so_and_lose_nothing(served, browser):
     question = browser.next()["questions"][0]
     for state in ("paused", "closed"):
         served.database.write(studies.set_state, "drinks", state, 1.0)
@@ -169,9 +167,7 @@ def test_paused_and_closed_studies_say_so_and_lose_nothing(serve):
     assert browser.get("/s/drinks/vote").url.path == "/s/drinks/done"
 
 
-def test_who_is_erased_can_begin_anew(serve):
-    served = serve()
-    browser = served.participant()
+def test_who_is_erased_can_begin_anew(served, browser):
     browser.answer()
     assert browser.delete("/s/drinks/me").json() == {"erased_events": 1}
     assert browser.get("/s/drinks/next").status_code == 403
@@ -251,8 +247,7 @@ def test_answers_that_are_none(shared):
     assert browser.next()["done"] == 0
 
 
-def test_questions_of_others_and_unknown_ones(serve):
-    served = serve()
+def test_questions_of_others_and_unknown_ones(served):
     one, two = served.participant(), served.participant()
     question = one.next()["questions"][0]
     assert two.say(question).status_code == 404
@@ -347,8 +342,7 @@ def test_headers_are_strict_and_pages_hold_no_inline_code(serve):
         assert len(got.content) < 20_000
 
 
-def test_cookies_are_closed_to_scripts_and_other_sites(serve):
-    served = serve()
+def test_cookies_are_closed_to_scripts_and_other_sites(served):
     for scheme, secure in (("http", False), ("https", True)):
         browser = served.browser(f"{scheme}://127.0.0.1", follow_redirects=False)
         for path, form in (("/s/drinks/join", {}), ("/o/drinks/login", {"key": served.key})):
@@ -381,8 +375,7 @@ def test_writes_from_other_sites_are_refused(shared, headers, status):
     ("proxies", "peer", "believed"),
     [("", "10.0.0.1", False), ("10.0.0.1", "10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False)],
 )
-def test_forwarded_headers_are_believed_from_named_proxies_alone(serve, proxies, peer, believed):
-    served = serve()
+def test_forwarded_headers_are_believed_from_named_proxies_alone(served, proxies, peer, believed):
     config = server_config(served.app, proxies)
     config.load()
     options = {"base_url": "http://study.example", "client": (peer, 1234)}
@@ -427,8 +420,7 @@ def test_over_plain_http_on_a_network_forms_still_tell_their_origin(serve):
     assert browser.get("/s/drinks").headers["referrer-policy"] == "same-origin"
 
 
-def test_secrets_are_private_and_in_the_database_as_hashes_only(serve, tmp_path):
-    served = serve()
+def test_secrets_are_private_and_in_the_database_as_hashes_only(served, tmp_path):
     made = served.call("POST", "/invites", json={"n": 3, "label": "x"}).json()["paths"]
     browser = served.participant()
     secrets = [path.split("=")[1] for path in made] + [served.key]
@@ -442,9 +434,7 @@ def test_secrets_are_private_and_in_the_database_as_hashes_only(serve, tmp_path)
         assert (tmp_path / "drinks" / name).stat().st_mode & 0o077 == 0
 
 
-def test_forged_and_foreign_cookies_are_nothing(serve):
-    served = serve()
-    browser = served.participant()
+def test_forged_and_foreign_cookies_are_nothing(served, browser):
     mine = next(cookie.value for cookie in browser.cookies.jar)
     for value in ("", "x", mine[:-2], mine[1:], mine.replace(".", "-")):
         stranger = served.browser(cookies={"participant_drinks": value})
@@ -468,8 +458,7 @@ def without_refill(rate):
     return Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
 
 
-def test_guessing_tokens_is_slowed_down(serve):
-    served = serve()
+def test_guessing_tokens_is_slowed_down(served):
     served.app.state.site.wrong_tokens = without_refill(served.app.state.site.wrong_tokens)
     browser = served.browser()
     headers = [{"x-forwarded-for": f"10.0.0.{k}"} for k in range(40)]  # nobody named a proxy
@@ -503,9 +492,7 @@ def test_limits_are_shared_by_processes_and_survive_a_restart(tmp_path):
     assert (tmp_path / "limits").stat().st_mode & 0o077 == 0
 
 
-def test_answering_and_joining_have_limits(serve):
-    served = serve()
-    browser = served.participant()
+def test_answering_and_joining_have_limits(served, browser):
     question = browser.next()["questions"][0]
     served.app.state.site.answers = without_refill(served.app.state.site.answers)
     codes = [browser.say(question).status_code for _ in range(80)]
@@ -516,8 +503,7 @@ def test_answering_and_joining_have_limits(serve):
     assert codes == [200, 200, 200, 429, 429]
 
 
-def test_revoking_an_invite_ends_the_sessions_that_came_from_it(serve):
-    served = serve()
+def test_revoking_an_invite_ends_the_sessions_that_came_from_it(served):
     browser = served.browser()
     browser.post("/o/drinks/login", data={"key": served.key})
     assert browser.get(API).status_code == 200
@@ -538,8 +524,7 @@ def test_no_path_of_a_client_touches_the_disk(shared):
         assert got.status_code == 404 or got.url.path in ("/", "/s/drinks")
 
 
-def test_uploads_get_a_random_name_and_a_fixed_type(serve):
-    served = serve()
+def test_uploads_get_a_random_name_and_a_fixed_type(served):
     browser = served.browser()
 
     def upload(name, content, medium="image", item="picture"):
@@ -578,8 +563,7 @@ def test_uploads_bring_the_features_of_the_study(serve):
     assert 'class="feature" name="sweet"' in browser.get("/o/drinks").text
 
 
-def test_uploads_that_are_too_large_are_cut_off(serve):
-    served = serve()
+def test_uploads_that_are_too_large_are_cut_off(served):
     browser = served.browser()
     url = f"{API}/import"
     announced = {**served.owner, "content-length": str(2 * 10**9)}
@@ -602,8 +586,7 @@ def test_uploads_that_are_too_large_are_cut_off(serve):
 # ---- owners
 
 
-def test_the_dashboard_is_opened_by_a_button_not_by_a_link(serve):
-    served = serve()
+def test_the_dashboard_is_opened_by_a_button_not_by_a_link(served):
     browser = served.browser()
     assert browser.get("/o/drinks", headers=HTML).status_code == 403
     page = browser.get(f"/o/drinks?key={served.key}")
@@ -650,8 +633,7 @@ def test_an_owner_can_do_everything_by_program(serve, tmp_path):
         assert served.call(method, path, **sent).status_code == status
 
 
-def test_backups_restore_to_the_same_study(serve, tmp_path):
-    served = serve()
+def test_backups_restore_to_the_same_study(served, tmp_path):
     served.participant().answer(5)
     (served.folder.media / ("A" * 16 + ".png")).write_bytes(PNG)
     content = served.call("GET", "/backup").content

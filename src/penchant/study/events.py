@@ -7,7 +7,7 @@ person removes their events, so a replay afterwards does not know them.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
 
@@ -63,27 +63,17 @@ class Answer:
         """The participant's name in models and exports."""
         return self.participant or UNNAMED
 
-    def pair(self) -> "Preference":
-        """The answer about two items as a preference.
+    def pair(self) -> tuple[str, str, bool, int]:
+        """The answer about two items: winner, loser, whether it is a tie, and what was shown first.
+
+        The last is +1 for the winner, −1 for the loser, 0 if it is not known.
 
         >>> Answer(1, "p", ("tea", "milk"), ((1,), (0,))).pair()
-        Preference(winner='milk', loser='tea', tie=False, first=-1)
+        ('milk', 'tea', False, -1)
         """
         better, worse = (place for group in self.order for place in group)
         first = (1 if better < worse else -1) if self.is_ordered else 0
-        return Preference(self.items[better], self.items[worse], len(self.order) == 1, first)
-
-
-class Preference(NamedTuple):
-    """One item preferred to another, or a tie.
-
-    first: +1 if the winner was shown first, −1 if the loser was, 0 if unknown.
-    """
-
-    winner: str
-    loser: str
-    tie: bool
-    first: int
+        return self.items[better], self.items[worse], len(self.order) == 1, first
 
 
 @dataclass

@@ -127,16 +127,10 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
 
 
 def _pair_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
-    pair = answer.pair()
-    return [
-        {
-            "winner": names[pair.winner],
-            "loser": names[pair.loser],
-            "tie": pair.tie,
-            "question": answer.seq,
-            "shown_first": names[answer.items[0]] if pair.first else None,
-        }
-    ]
+    winner, loser, tie, first = answer.pair()
+    shown_first = names[answer.items[0]] if first else None
+    row = {"winner": names[winner], "loser": names[loser], "tie": tie}
+    return [row | {"question": answer.seq, "shown_first": shown_first}]
 
 
 def _ballot_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import nh3
 from fastapi import Request, Response
@@ -16,17 +16,15 @@ from fastapi.responses import HTMLResponse
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
 from penchant.study.folder import SETTINGS, Folder, keeps_ending
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
 from penchant.study.store import Database, participants, studies
+from penchant.study.store.database import Job, P, T
 from penchant.study.web.safety import Rate, shared_numbers
 
-T = TypeVar("T")
-P = ParamSpec("P")
 SESSION_SECONDS = 90 * 86_400
 LEAST_ROOM = 4_000_000
 """Free bytes below which the disk counts as full: small writes may still succeed."""
@@ -73,15 +71,11 @@ class Site:
         self._looked, self._problems = time.monotonic(), found
         return found
 
-    async def write(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    async def write(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a job in the writer thread and wait for its commit."""
         return await asyncio.wrap_future(self.database.submit(job, *args, **options))
 
-    async def read(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    async def read(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a job that changes nothing, in a thread."""
         return await asyncio.to_thread(lambda: self.database.read(job, *args, **options))
 
