@@ -149,7 +149,7 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path, request, where, kills, 
     try:
         for number in range(kills):
             load.wait_for(5)
-            time.sleep(rng.uniform(0.0, 1.0))
+            time.sleep(rng.uniform(0.0, 0.5))
             server.kill(ROLES[roles[number % len(roles)]])
             if where == "dying postgres":
                 postgres.kill()

@@ -39,11 +39,7 @@ STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
 @dataclass(frozen=True, config=STRICT)
 class Check:
-    """An attention check that the owner writes: options of plain text, one of them right.
-
-    >>> Check("Choose the second one.", ("first", "second"), right=1).right
-    1
-    """
+    """An attention check that the owner writes: options of plain text, one of them right."""
 
     prompt: Text
     options: Annotated[tuple[NotEmpty, ...], Field(strict=False, min_length=2)]

@@ -173,8 +173,7 @@ class StudyLearner:
 
     def belief(self, person: str | None = None) -> ask.Joint:
         """The belief about the active items' utilities, in `record.active()` order."""
-        items = list(self.record.items)
-        index = np.array([items.index(item) for item in self.record.active()], dtype=np.intp)
+        index = np.flatnonzero(list(self.record.items.values()))
         if self.model is None:
             likelihood = get("ties" if self.config.tie else "probit")
             return ask.Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)

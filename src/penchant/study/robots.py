@@ -18,11 +18,7 @@ NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class RobotTaste:
-    """A robot's utilities: a draw that all robots share, plus a draw of its own.
-
-    >>> RobotTaste(seed=1).utility("tea") == RobotTaste(seed=1).utility("tea")
-    True
-    """
+    """A robot's utilities: a draw that all robots share, plus a draw of its own."""
 
     seed: int = 0
     person: int = 0
@@ -103,12 +99,7 @@ class Robot:
     """One simulated participant."""
 
     def __init__(
-        self,
-        http: httpx.AsyncClient,
-        study: str,
-        plan: RobotPlan,
-        number: int,
-        crowd: RobotCrowd,
+        self, http: httpx.AsyncClient, study: str, plan: RobotPlan, number: int, crowd: RobotCrowd
     ) -> None:
         self.http, self.base, self.plan, self.crowd = http, f"/s/{study}", plan, crowd
         self.delay = plan.ramp * number / max(1, plan.people)

@@ -138,17 +138,12 @@ class Database:
             yield
 
     def _work(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            batch, last = [first], False
-            while not last and len(batch) < LARGEST_BATCH and not self._jobs.empty():
-                entry = self._jobs.get()
-                if entry is None:
-                    last = True
-                else:
-                    batch.append(entry)
-            self._commit(batch)
-            if last:
-                return
+        batch: list[tuple[Job[[], Any], Future[Any]] | None] = []
+        while None not in batch:  # which `close` puts at the end
+            batch = [self._jobs.get()]
+            while len(batch) < LARGEST_BATCH and not self._jobs.empty():
+                batch.append(self._jobs.get())
+            self._commit([entry for entry in batch if entry is not None])
 
     def _commit(self, batch: list[tuple[Job[[], Any], "Future[Any]"]]) -> None:
         """Run jobs in one transaction. Each may fail alone; results are set after the commit."""
@@ -156,10 +151,7 @@ class Database:
         try:
             with self._queued(), self._writers.connect() as conn, conn.begin():
                 self._lock(conn)
-                if len(batch) == 1:
-                    outcomes = [(batch[0][0](conn), None)]
-                else:
-                    outcomes = [_try(conn, job) for job, _ in batch]
+                outcomes = [_try(conn, job) for job, _ in batch]
         except Exception as error:
             outcomes = [(None, error)] * len(batch)
         for (_, future), (result, failure) in zip(batch, outcomes, strict=True):
