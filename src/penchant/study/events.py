@@ -4,9 +4,11 @@ The store numbers the events. Replaying all of them gives the same record every 
 person removes their events, so a replay afterwards does not know them.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
@@ -162,9 +164,5 @@ def _answer(event: Event) -> Answer:
 
 def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
     """How many of the next events it takes to reach `n_taught` answers; all of them if too few."""
-    total = record.n_taught
-    for position, event in enumerate(events):
-        total += event.n_taught
-        if total >= n_taught:
-            return position + 1
-    return len(events)
+    totals = list(accumulate(event.n_taught for event in events))
+    return min(1 + bisect_left(totals, n_taught - record.n_taught), len(events))

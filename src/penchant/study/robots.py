@@ -138,11 +138,11 @@ class Robot:
 
     def order(self, question: dict[str, Any]) -> list[list[int]]:
         """This robot's answer: by utilities with noise, so that a choice of two is probit."""
-        felt = []
-        for place, option in enumerate(question["options"]):
-            noise = self.rng.gauss(0.0, math.sqrt(0.5))
-            felt.append((self.taste.utility(shown_content(option)) + noise, place))
-        places = [place for _, place in sorted(felt, reverse=True)]
+        felt = [
+            self.taste.utility(shown_content(option)) + self.rng.gauss(0.0, math.sqrt(0.5))
+            for option in question["options"]
+        ]
+        places = sorted(range(len(felt)), key=felt.__getitem__, reverse=True)
         if question["form"] == "rank":
             return [[place] for place in places]
         return [[places[0]], sorted(places[1:])]

@@ -146,8 +146,8 @@ async def make_invites(study: StudyName, wanted: InviteIn, site: Owned) -> dict[
     now = site.now()
 
     def job(conn: Any) -> list[str]:
-        given = (wanted.role, wanted.label, wanted.uses, wanted.days)
-        return [studies.create_invite(conn, study, now, *given) for _ in range(wanted.n)]
+        given = wanted.model_dump(exclude={"n"})
+        return [studies.create_invite(conn, study, now, **given) for _ in range(wanted.n)]
 
     tokens = await site.write(job)
     return {"paths": [invite_path(study, wanted.role, token) for token in tokens]}
