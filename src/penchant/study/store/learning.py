@@ -146,12 +146,8 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
 def last_snapshot(conn: Connection, study: str) -> Snapshot | None:
     """The newest snapshot that has a model."""
     s = t.snapshot.c
-    row = conn.execute(
-        sa.select(s.seq, s.learned_at, s.model, s.summary)
-        .where(s.study == study, sa.func.length(s.model) > 0)
-        .order_by(s.seq.desc())
-        .limit(1)
-    ).first()
+    query = sa.select(s.seq, s.learned_at, s.model, s.summary).order_by(s.seq.desc())
+    row = conn.execute(query.where(s.study == study, sa.func.length(s.model) > 0)).first()
     return None if row is None else Snapshot(*row)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
 from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Prepared
-from penchant.study.refusals import ParticipantRefusal, Refusal
+from penchant.study.refusals import ParticipantRefusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
 from penchant.study.store.studies import RUNNING
@@ -41,27 +41,23 @@ def join(
         raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
     if external_id_hash is not None:
-        before = conn.execute(
-            sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
-        ).scalar()
-        if before is not None and before == known:
-            return str(before)
+        same = sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
+        before = conn.execute(same).scalar()
         if before is not None:
+            if before == known:
+                return str(before)
             theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before)
             if conn.execute(theirs).first() is not None:
                 raise ParticipantRefusal("conflict", "other_browser")
             _remove(conn, before)
     if it.state != RUNNING:
-        raise not_running(it.state)
+        raise ParticipantRefusal(it.state, it.state)
     invite = None
     if token is not None:
         invite = studies.find_invite(conn, study, token, "participant", now)
-        if invite.uses_left is not None:
-            conn.execute(
-                t.invite.update()
-                .where(t.invite.c.id == invite.id)
-                .values(uses_left=t.invite.c.uses_left - 1)
-            )
+        i = t.invite.c
+        used = t.invite.update().where(i.id == invite.id, i.uses_left.is_not(None))
+        conn.execute(used.values(uses_left=i.uses_left - 1))
     elif not it.config.open_link:
         raise ParticipantRefusal("token", "invitation")
     person = new_id()
@@ -126,13 +122,6 @@ def participant(conn: Connection, study: str, person: str) -> Any:
     if row is None:
         raise ParticipantRefusal("forbidden", "stranger")
     return row
-
-
-def not_running(state: str) -> Refusal:
-    """The refusal of a study that is paused or closed."""
-    if state == studies.PAUSED:
-        return ParticipantRefusal("paused", "paused")
-    return ParticipantRefusal("closed", "closed")
 
 
 @dataclass(frozen=True)
@@ -263,7 +252,7 @@ def undo(conn: Connection, study: str, person: str, question: str, now: float) -
     if live is None:
         return  # a retry: it was withdrawn before
     if it.state != RUNNING:
-        raise not_running(it.state)
+        raise ParticipantRefusal(it.state, it.state)
     e = t.event.c
     last = conn.execute(
         sa.select(e.seq)

@@ -49,11 +49,10 @@ def create(
     conn: Connection, study: str, config: Config, items: Sequence[NewItem], at: float
 ) -> None:
     """Create a study."""
-    if conn.execute(sa.select(t.study.c.id).where(t.study.c.id == study)).first() is not None:
+    if study in names(conn):
         raise Refusal("conflict", f"there is a study {study!r} already: choose another name")
-    conn.execute(
-        t.study.insert().values(id=study, config=config.to_json(), state=RUNNING, seq=0, created=at)
-    )
+    row = {"id": study, "config": config.to_json(), "state": RUNNING, "seq": 0, "created": at}
+    conn.execute(t.study.insert(), row)
     add_items(conn, study, items, at)
 
 
@@ -114,11 +113,8 @@ def append(
 def events_after(conn: Connection, study: str, seq: int = 0) -> list[Event]:
     """All events after a number, in order."""
     e = t.event.c
-    rows = conn.execute(
-        sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
-        .where(e.study == study, e.seq > seq)
-        .order_by(e.seq)
-    )
+    query = sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
+    rows = conn.execute(query.where(e.study == study, e.seq > seq).order_by(e.seq))
     return [Event(*row) for row in rows]
 
 
@@ -240,19 +236,10 @@ def create_invite(
     get(conn, study)
     if uses is not None and uses < 1:
         raise Refusal("bad", f"uses is {uses}: an invite must serve at least once")
-    token = new_token()
-    conn.execute(
-        t.invite.insert().values(
-            id=new_id(),
-            study=study,
-            token_hash=hash_token(token),
-            role=role,
-            label=label,
-            uses_left=uses,
-            expires=None if days is None else at + 86_400.0 * days,
-            created=at,
-        )
-    )
+    token, expires = new_token(), None if days is None else at + 86_400.0 * days
+    row = {"id": new_id(), "study": study, "token_hash": hash_token(token), "created": at}
+    row |= {"role": role, "label": label, "uses_left": uses, "expires": expires}
+    conn.execute(t.invite.insert(), row)
     return token
 
 
