@@ -14,16 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from penchant.study import (
-    Config,
-    Folder,
-    NewItem,
-    RobotCrowd,
-    RobotPlan,
-    replay,
-    replayed,
-    simulate,
-)
+import penchant.study as ps
 from penchant.study.store import learning, studies
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
@@ -79,9 +70,9 @@ class Server:
 
 
 def make_folder(path, url=None):
-    folder = Folder.create(path, "drinks", url)
-    config = Config("Which?", answers_per_person=None, repeat_share=0.1)
-    items = [NewItem(f"item {k}") for k in range(60)]
+    folder = ps.Folder.create(path, "drinks", url)
+    config = ps.Config("Which?", answers_per_person=None, repeat_share=0.1)
+    items = [ps.NewItem(f"item {k}") for k in range(60)]
     with folder.open() as database:
         database.write(studies.create, "drinks", config, items, time.time())
     return folder
@@ -103,11 +94,11 @@ class Load:
     """Robots that answer until they are told to stop."""
 
     def __init__(self, address):
-        self.crowd = RobotCrowd()
+        self.crowd = ps.RobotCrowd()
         # patient: a machine may be slow, and the database away with the rest
         long = {"answers": 10**6, "deadline": 3600.0, "patience": 200}
-        plan = RobotPlan(people=15, pause=0.05, ramp=0.5, **long)
-        answering = partial(simulate, address, "drinks", plan, self.crowd)
+        plan = ps.RobotPlan(people=15, pause=0.05, ramp=0.5, **long)
+        answering = partial(ps.simulate, address, "drinks", plan, self.crowd)
         self.thread = threading.Thread(target=lambda: asyncio.run(answering()))
         self.thread.start()
 
@@ -160,8 +151,8 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path, request, where, kills, 
     with folder.open() as database:
         summary = settled(database)
         printed = server.stop()
-        record = replay(database.read(studies.events_after, "drinks"))
-        expected = replayed(database, "drinks").ranking()
+        record = ps.replay(database.read(studies.events_after, "drinks"))
+        expected = ps.replayed(database, "drinks").ranking()
     standing = {a.question: seq for seq, a in record.answers.items()}
     standing |= {event.question: seq for seq, event in record.skipped.items()}
     lost = {q for q, seq in load.crowd.acknowledged.items() if standing.get(q) != seq}

@@ -14,20 +14,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from penchant.study import (
-    COMMANDS,
-    Child,
-    NewItem,
-    Rate,
-    Worker,
-    command,
-    read_items,
-    read_votes,
-    shared_numbers,
-    work,
-    write_deaths,
-    write_votes,
-)
+import penchant.study as ps
 from penchant.study.store import learning, reports, studies
 
 API = "/api/studies/drinks"
@@ -61,7 +48,7 @@ def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve
     assert [event.payload["events"] for event in events if event.kind == "erase"] == [0, 2]
     assert len(overview(served)["ranking"]) == 5
     model.step()
-    same_ranking(model.learner.ranking(), Worker(served.database, "drinks").learner.ranking())
+    same_ranking(model.learner.ranking(), ps.Worker(served.database, "drinks").learner.ranking())
 
 
 def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(served):
@@ -110,7 +97,7 @@ def test_the_ranking_is_renewed_however_often_people_are_erased(served):
 
 def test_erasing_is_limited_by_address(served):
     site = served.app.state.site
-    site.erasures = Rate(2, 0.001, clock=lambda: 0.0)
+    site.erasures = ps.Rate(2, 0.001, clock=lambda: 0.0)
     codes = [served.participant().delete("/s/drinks/me").status_code for _ in range(3)]
     assert codes == [200, 200, 429]
     assert served.participant().post("/s/drinks/erase").status_code == 429
@@ -184,7 +171,7 @@ def test_the_room_of_the_limits_is_taken_at_once(tmp_path):
     path = tmp_path / "limits"
     with path.open("wb") as file:
         file.truncate(100)  # as an earlier version left it
-    shared_numbers(path, 3)
+    ps.shared_numbers(path, 3)
     stat = path.stat()
     assert stat.st_size == 3 * 16 * 2**15
     assert 512 * stat.st_blocks >= stat.st_size
@@ -192,8 +179,8 @@ def test_the_room_of_the_limits_is_taken_at_once(tmp_path):
 
 def test_without_room_for_the_limits_each_process_counts_for_itself(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(os, "posix_fallocate", fail_by(NO_SPACE))
-    (numbers,) = shared_numbers(tmp_path / "limits", 1)
-    rate = Rate(1, 0.001, lambda: 100.0, numbers, b"key")
+    (numbers,) = ps.shared_numbers(tmp_path / "limits", 1)
+    rate = ps.Rate(1, 0.001, lambda: 100.0, numbers, b"key")
     assert [rate.allows("ann") for _ in range(2)] == [True, False]
     assert "No space left" in caplog.text
 
@@ -223,7 +210,7 @@ def test_a_full_disk_is_a_moment_of_absence_and_seen_by_health(served, monkeypat
 
 def test_health_tells_what_is_wrong(served, monkeypatch):
     now = time.monotonic()
-    write_deaths(served.folder.path, {"model": [now] * 3, "web 1": [now]})
+    ps.write_deaths(served.folder.path, {"model": [now] * 3, "web 1": [now]})
     assert health(served) == (200, [])  # they are of a server that is no more
     monkeypatch.setattr(os, "getppid", os.getpid)
     ends = "the process model keeps ending"
@@ -239,7 +226,7 @@ def test_health_tells_what_is_wrong(served, monkeypatch):
 
 
 def test_a_process_that_ended_is_logged_and_started_again(caplog):
-    child = Child("model", ["no such command"])
+    child = ps.Child("model", ["no such command"])
     with caplog.at_level(logging.WARNING):
         child.keep_alive(())
         first = child.process
@@ -268,7 +255,7 @@ def test_an_idle_study_is_looked_at_less_and_less(served, monkeypatch):
                 self.set()
             return self.is_set()
 
-    work(served.database, Stop())
+    ps.work(served.database, Stop())
     quiet = waits[20:60]
     assert quiet == [1.0] * 40
     assert min(waits[60:]) < 0.2
@@ -330,7 +317,7 @@ def test_what_json_can_say_and_nobody_can_keep_is_refused(shared, method, path, 
 def test_a_list_without_a_header_keeps_its_first_item(tmp_path, text, names, n_features):
     path = tmp_path / "items.csv"
     path.write_text(text)
-    items, notes = read_items(path, tmp_path)
+    items, notes = ps.read_items(path, tmp_path)
     assert [item.name for item in items] == names
     assert [len(item.features) for item in items] == [n_features] * len(names)
     told = [note for note in notes if "every line is an item" in note]
@@ -352,17 +339,17 @@ def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, endin
     elsewhere = b"winner,loser,user\ntea,milk,zoe\ntea,milk,zoe\nmilk,juice,yan\n"
     nobody = b"winner,loser\ntea,milk\ntea,milk\n"
     for votes in (elsewhere, nobody):
-        take_in(served.database, "drinks", *read_votes(votes))
+        take_in(served.database, "drinks", *ps.read_votes(votes))
     before = sorted(map(str, exported(served.database, "drinks")))
     path = tmp_path / f"votes{ending}"
-    write_votes(exported(served.database, "drinks"), path)
-    rows, is_export = read_votes(path.read_bytes(), ending)
+    ps.write_votes(exported(served.database, "drinks"), path)
+    rows, is_export = ps.read_votes(path.read_bytes(), ending)
     assert is_export
     for _ in range(2):
         assert take_in(served.database, "drinks", rows, is_export) == 0
     assert sorted(map(str, exported(served.database, "drinks"))) == before
     # in another study they are new, once
-    items = [NewItem(row.name) for row in served.database.read(studies.items_of, "drinks")]
+    items = [ps.NewItem(row.name) for row in served.database.read(studies.items_of, "drinks")]
     config = served.database.read(studies.get, "drinks").config
     served.database.write(studies.create, "other", config, items, 1.0)
     assert take_in(served.database, "other", rows, is_export) == len(rows)
@@ -370,7 +357,7 @@ def test_importing_ones_own_export_takes_nothing_in_twice(serve, tmp_path, endin
     total = sum(row["count"] for row in exported(served.database, "drinks"))
     assert sum(row["count"] for row in exported(served.database, "other")) == total
     # a withdrawn answer does not come back, and votes from elsewhere are always new
-    assert take_in(served.database, "drinks", *read_votes(nobody)) == 1
+    assert take_in(served.database, "drinks", *ps.read_votes(nobody)) == 1
 
 
 def exported(database, study):
@@ -383,10 +370,10 @@ def take_in(database, study, rows, is_export):
 
 def test_an_answer_that_was_taken_back_does_not_come_back(served, tmp_path, browser):
     browser.answer(3)
-    write_votes(exported(served.database, "drinks"), tmp_path / "votes.csv")
+    ps.write_votes(exported(served.database, "drinks"), tmp_path / "votes.csv")
     last = browser.next()["undo"]
     browser.post("/s/drinks/undo", json={"question": last})
-    votes = read_votes((tmp_path / "votes.csv").read_bytes())
+    votes = ps.read_votes((tmp_path / "votes.csv").read_bytes())
     assert take_in(served.database, "drinks", *votes) == 0
     assert len(exported(served.database, "drinks")) == 2
 
@@ -395,9 +382,9 @@ def test_imported_answers_are_counted_everywhere(served, tmp_path):
     served.participant().answer(2)
     (tmp_path / "votes.csv").write_text("winner,loser,count\ntea,milk,3\njuice,milk,4\n")
     folder = str(served.folder.path)
-    done = CliRunner().invoke(command, ["import", folder, str(tmp_path / "votes.csv")])
+    done = CliRunner().invoke(ps.command, ["import", folder, str(tmp_path / "votes.csv")])
     assert done.exit_code == 0
-    told = CliRunner().invoke(command, ["status", folder]).stdout
+    told = CliRunner().invoke(ps.command, ["status", folder]).stdout
     assert "answers: 9, 7 of them imported; 1 people took part" in told
     served.step()
     state = overview(served)
@@ -428,12 +415,12 @@ def test_what_study_can_do_is_told_without_the_extra():
     for argument in ("--help", "-h"):
         told = run(argument)
         assert told.returncode == 0, told.stderr
-        assert all(name in told.stdout for name in COMMANDS)
+        assert all(name in told.stdout for name in ps.COMMANDS)
     refused = run("serve", "drinks")
     assert refused.returncode == 3
     assert "pip install 'penchant[study]'" in refused.stderr
 
 
 def test_every_command_that_is_listed_is_there():
-    for name in COMMANDS:
-        assert command.get_command(None, name).name == name
+    for name in ps.COMMANDS:
+        assert ps.command.get_command(None, name).name == name

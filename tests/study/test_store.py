@@ -21,17 +21,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+import penchant.study as ps
 from penchant.errors import DataError
-from penchant.study import (
-    Database,
-    NewItem,
-    Prepared,
-    Refusal,
-    Snapshot,
-    is_pending,
-    pair_key,
-    replay,
-)
 from penchant.study.store import learning, participants, studies, tables
 
 LEASE, LIMIT, UNDO = 60, 6, 3
@@ -46,7 +37,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.db = Database(type(self).new_address())
+        self.db = ps.Database(type(self).new_address())
         self.db.migrate()
         limits = {"lease_seconds": LEASE, "answers_per_person": LIMIT, "undo": UNDO}
         self.study = type(self).voting_in(self.db, **limits, tie=True)
@@ -79,7 +70,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=persons)
     def join(self):
         if self.state != "running":
-            with pytest.raises(Refusal, match="study is"):
+            with pytest.raises(ps.Refusal, match="study is"):
                 self.study.join()
             return multiple()
         person = self.study.join()
@@ -103,12 +94,12 @@ class StoreMachine(RuleBasedStateMachine):
         for row in got.questions[len(expected) :]:
             assert all(self.items[item] for item in row.shown)
             assert len(set(row.shown)) == 2
-            assert pair_key(row.shown) not in self.asked[person]
+            assert ps.pair_key(row.shown) not in self.asked[person]
             self.open[person].append(row.id)
-            self.asked[person].add(pair_key(row.shown))
+            self.asked[person].add(ps.pair_key(row.shown))
             self.leases[row.id] = (tuple(row.shown), self.until())
         if len(got.questions) < n:
-            assert set(map(pair_key, combinations(self.active(), 2))) <= self.asked[person]
+            assert set(map(ps.pair_key, combinations(self.active(), 2))) <= self.asked[person]
 
     @rule(person=persons, order=st.sampled_from([None, FIRST, SECOND, TIE]))
     def answer(self, person, order):
@@ -128,7 +119,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(person=persons, other=persons)
     def answer_for_somebody_else(self, person, other):
         if person != other and self.open[person]:
-            with pytest.raises(Refusal, match="not yours"):
+            with pytest.raises(ps.Refusal, match="not yours"):
                 self.say(other, self.open[person][0], FIRST)
 
     @rule(person=persons, back=st.integers(1, UNDO + 1))
@@ -138,7 +129,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         undo = (participants.undo, person, mine[-back], self.study.now)
         if self.state != "running" or back > UNDO:
-            with pytest.raises(Refusal):
+            with pytest.raises(ps.Refusal):
                 self.study.write(*undo)
             return
         self.study.write(*undo)
@@ -155,8 +146,8 @@ class StoreMachine(RuleBasedStateMachine):
     def prepare(self, person, data):
         for who in (person, None):
             items = data.draw(st.permutations(self.active()))[:2]
-            if who is None or pair_key(items) not in self.asked[who]:
-                new = [Prepared(who, tuple(items), "pair", "normal", 0.5)]
+            if who is None or ps.pair_key(items) not in self.asked[who]:
+                new = [ps.Prepared(who, tuple(items), "pair", "normal", 0.5)]
                 assert self.study.write(learning.prepare, new, 1, 0.0) == 1
                 if who is not None:
                     self.db.write(self._forget_prepared_unless_new(who))
@@ -185,7 +176,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def add_item(self):
-        new = [NewItem(f"new {len(self.items)}")]
+        new = [ps.NewItem(f"new {len(self.items)}")]
         (item,) = self.study.write(studies.add_items, new, self.study.now)
         self.items[item] = True
 
@@ -194,7 +185,7 @@ class StoreMachine(RuleBasedStateMachine):
         item = data.draw(st.sampled_from(sorted(self.items)))
         retire = (studies.retire, item, self.study.now)
         if self.items[item] and len(self.active()) <= 2:
-            with pytest.raises(Refusal, match="too few"):
+            with pytest.raises(ps.Refusal, match="too few"):
                 self.study.write(*retire)
         else:
             self.study.write(*retire)
@@ -206,7 +197,7 @@ class StoreMachine(RuleBasedStateMachine):
         for question in self.open.pop(person):
             del self.leases[question]
         self.standing = {q: told for q, told in self.standing.items() if told[0] != person}
-        with pytest.raises(Refusal, match="not taking part"):
+        with pytest.raises(ps.Refusal, match="not taking part"):
             self.study.turn(person)
 
     @invariant()
@@ -214,7 +205,7 @@ class StoreMachine(RuleBasedStateMachine):
         events = self.study.read(studies.events_after)
         numbers = [event.seq for event in events]
         assert numbers == sorted(set(numbers))
-        record = replay(events)
+        record = ps.replay(events)
         told = {seq: order for _, order, seq in self.standing.values()}
         assert {seq: a.order for seq, a in record.answers.items()} == {
             seq: tuple(map(tuple, order)) for seq, order in told.items() if order is not None
@@ -227,7 +218,7 @@ class StoreMachine(RuleBasedStateMachine):
         now, q = self.study.now, tables.question.c
         queue = self.study.read(learning.queue_of, self.study.read(studies.get).config, now)
         prepared = execute(self.db, sa.select(q.shown).where(q.state == "prepared"))
-        held = [items for items, until in self.leases.values() if is_pending(until, now, LEASE)]
+        held = [items for items, until in self.leases.values() if ps.is_pending(until, now, LEASE)]
         assert sorted(queue.pending) == sorted([*held, *(tuple(row.shown) for row in prepared)])
 
 
@@ -259,7 +250,7 @@ def test_migrations_lead_to_the_tables_that_the_code_uses(database):
 
 def another(database):
     """The same database, as another process opens it."""
-    return Database(database.url.render_as_string(hide_password=False))
+    return ps.Database(database.url.render_as_string(hide_password=False))
 
 
 def test_numbers_are_given_in_the_order_of_commits(database, voting):
@@ -317,15 +308,15 @@ def test_questions_are_taken_from_my_queue_then_from_the_stock_then_at_random(st
     ids = [row.id for row in study.read(studies.items_of)]
     person = study.join()
     new = [
-        Prepared(None, (ids[0], ids[1]), "pair", "normal"),
-        Prepared(None, (ids[1], ids[2]), "pair", "normal"),
-        Prepared(person, (ids[0], ids[1]), "pair", "random", 0.7),
+        ps.Prepared(None, (ids[0], ids[1]), "pair", "normal"),
+        ps.Prepared(None, (ids[1], ids[2]), "pair", "normal"),
+        ps.Prepared(person, (ids[0], ids[1]), "pair", "random", 0.7),
     ]
     study.write(learning.prepare, new, 17, 1.5)
     got = study.turn(person, 3).questions
-    assert [pair_key(q.shown) for q in got[:2]] == [
-        pair_key(new[2].items),
-        pair_key(new[1].items),  # not the first of the stock: it was asked a moment ago
+    assert [ps.pair_key(q.shown) for q in got[:2]] == [
+        ps.pair_key(new[2].items),
+        ps.pair_key(new[1].items),  # not the first of the stock: it was asked a moment ago
     ]
     assert [q.model_version for q in got] == [17, 17, None]
     assert got[0].p_before == pytest.approx(0.7 if got[0].shown[0] == ids[0] else 0.3)
@@ -336,14 +327,14 @@ def test_invites_are_kept_as_hashes_and_serve_as_often_as_they_may(database, vot
     study = voting(open_link=False)
     token = study.write(studies.create_invite, 1.0, uses=2, days=1)
     assert token not in str(execute(database, sa.select(tables.invite)))
-    with pytest.raises(Refusal, match="by invitation"):
+    with pytest.raises(ps.Refusal, match="by invitation"):
         study.join()
     for _ in range(2):
         study.join(token=token)
     late = study.write(studies.create_invite, 1.0, uses=2, days=1)
     for wrong, at in ((token, 2000.0), ("guess", 2000.0), (late, 1.0 + 86_401)):
         study.now = at
-        with pytest.raises(Refusal, match="not valid"):
+        with pytest.raises(ps.Refusal, match="not valid"):
             study.join(token=wrong)
 
 
@@ -353,18 +344,18 @@ def test_a_panel_participant_who_returns_is_the_same(voting):
     nobody_yet = study.join(**panel)
     first = study.join(**panel)  # whoever began and did not answer loses nothing
     assert first != nobody_yet
-    with pytest.raises(Refusal, match="not taking part"):
+    with pytest.raises(ps.Refusal, match="not taking part"):
         study.turn(nobody_yet)
     study.answer(first, study.turn(first).questions[0], None)
     study.write(studies.set_state, "closed", 2.0)
     assert study.join(**panel, known=first) == first
     for known in (None, nobody_yet, "made up"):
-        with pytest.raises(Refusal, match="already"):
+        with pytest.raises(ps.Refusal, match="already"):
             study.join(**panel, known=known)
 
 
 def test_erasing_leaves_nothing_behind(tmp_path, voting_in):
-    with Database(f"sqlite:///{tmp_path / 'study.db'}") as database:
+    with ps.Database(f"sqlite:///{tmp_path / 'study.db'}") as database:
         database.migrate()
         study = voting_in(database)
         token = study.write(studies.create_invite, 1.0, label="Ann Example", uses=1)
@@ -372,9 +363,9 @@ def test_erasing_leaves_nothing_behind(tmp_path, voting_in):
         question = study.turn(person).questions[0]
         study.answer(person, question, FIRST)
         about = (person.encode(), {"raters": [{"participant": person}]})
-        study.write(learning.save_snapshot, Snapshot(9, 0, *about), 4.0)
+        study.write(learning.save_snapshot, ps.Snapshot(9, 0, *about), 4.0)
         study.write(participants.erase, person, 5.0)
-        assert not study.write(learning.save_snapshot, Snapshot(6, 0, *about), 6.0)
+        assert not study.write(learning.save_snapshot, ps.Snapshot(6, 0, *about), 6.0)
         database.scrub()
         traces = (person, question.id, "f00dcafe", "Ann Example")
         for file in tmp_path.iterdir():
@@ -384,7 +375,7 @@ def test_erasing_leaves_nothing_behind(tmp_path, voting_in):
 
 def test_retired_items_are_asked_no_more(study):
     ids = [row.id for row in study.read(studies.items_of)]
-    new = [Prepared(None, (ids[0], ids[1]), "pair", "normal")]
+    new = [ps.Prepared(None, (ids[0], ids[1]), "pair", "normal")]
     study.write(learning.prepare, new, 1, 1.0)
     study.write(studies.retire, ids[0], 2.0)
     assert study.write(learning.prepare, new, 1, 3.0) == 0
@@ -395,23 +386,23 @@ def test_retired_items_are_asked_no_more(study):
 
 def test_names_and_features_of_items_are_checked(study):
     for new, words in (
-        (NewItem("tea"), "already"),
-        (NewItem(" "), "no name"),
-        (NewItem("wine", features={"x": 1.0}), "the study's are"),
+        (ps.NewItem("tea"), "already"),
+        (ps.NewItem(" "), "no name"),
+        (ps.NewItem("wine", features={"x": 1.0}), "the study's are"),
     ):
-        with pytest.raises(Refusal, match=words):
+        with pytest.raises(ps.Refusal, match=words):
             study.write(studies.add_items, [new], 2.0)
 
 
 @pytest.mark.parametrize("address", ["study.db", "mysql://localhost/x", "sqlite//x"])
 def test_addresses_that_are_none(address):
     with pytest.raises(DataError, match=r"database"):
-        Database(address)
+        ps.Database(address)
 
 
 def test_the_newest_snapshots_are_kept(database, study):
     for seq in (1, 2, 3):
-        assert study.write(learning.save_snapshot, Snapshot(seq, 0, b"model", {"seq": seq}), 1.0)
+        assert study.write(learning.save_snapshot, ps.Snapshot(seq, 0, b"model", {"seq": seq}), 1.0)
     assert study.read(learning.last_snapshot).seq == 3
     assert study.read(learning.last_summary) == {"seq": 3}
     assert len(execute(database, sa.select(tables.snapshot))) == learning.KEPT_SNAPSHOTS

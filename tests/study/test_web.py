@@ -15,15 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 import penchant as pc
 import penchant.study
-from penchant.study import (
-    NewItem,
-    Rate,
-    create_app,
-    restore_from,
-    server_config,
-    shared_numbers,
-    strings,
-)
+import penchant.study as ps
 from penchant.study.store import studies
 
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
@@ -93,7 +85,7 @@ def test_ranking_without_scripts(serve):
 def test_any_web_process_will_do(serve):
     """Reloads get the same questions, retries count once, undo brings a question back first."""
     served = serve(answers_per_person=None)
-    other = create_app(served.folder, served.clock)
+    other = ps.create_app(served.folder, served.clock)
     try:
         here = served.participant()
         there = type(here)(other, cookies=here.cookies)
@@ -182,9 +174,11 @@ def test_who_is_erased_can_begin_anew(served, browser):
 
 
 def test_languages(serve):
-    assert strings("de").keys() == strings("en").keys()
-    for key, english in strings("en").items():
-        one, other = (set(re.findall(r"\{\w+\}", text)) for text in (english, strings("de")[key]))
+    assert ps.strings("de").keys() == ps.strings("en").keys()
+    for key, english in ps.strings("en").items():
+        one, other = (
+            set(re.findall(r"\{\w+\}", text)) for text in (english, ps.strings("de")[key])
+        )
         assert one == other, key
     browser = serve().browser()
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
@@ -220,7 +214,7 @@ def test_every_string_is_used(serve):
         for ending in ("py", "js", "html")
         for file in sorted(folder.rglob(f"*.{ending}"))
     )
-    known = {key.removeprefix("refused_") for key in strings("en")}
+    known = {key.removeprefix("refused_") for key in ps.strings("en")}
     assert [key for key in known if not re.search(rf"\b{key}\b", used)] == ["language_name"]
 
 
@@ -259,7 +253,7 @@ def test_questions_of_others_and_unknown_ones(served):
 
 
 def test_nothing_but_what_is_shown_reaches_participants(serve):
-    items = [NewItem(f"secret name {k}", "markdown", f"shown *{k}*") for k in range(5)]
+    items = [ps.NewItem(f"secret name {k}", "markdown", f"shown *{k}*") for k in range(5)]
     served = serve(items=items)
     browser = served.participant()
     for _ in range(4):
@@ -288,7 +282,7 @@ def test_markdown_becomes_harmless(serve):
         "<style>*{display:none}</style>",
         "# one\n\n**two** *three*\n\n|a|b|\n|-|-|\n|1|2|",
     ]
-    items = [NewItem(f"{k}", "markdown", text) for k, text in enumerate(markdown)]
+    items = [ps.NewItem(f"{k}", "markdown", text) for k, text in enumerate(markdown)]
     served = serve(items=items, format="rank", size=8)
     (question,) = served.participant().next(1)["questions"]
     tags = {tag for o in question["options"] for tag in re.findall(r"<\s*/?\s*(\w+)", o["html"])}
@@ -299,7 +293,7 @@ def test_markdown_becomes_harmless(serve):
 
 
 def test_html_of_owners_is_sandboxed(serve):
-    served = serve(items=[NewItem(n, "html", f"<script>{n}</script>") for n in ("a", "b")])
+    served = serve(items=[ps.NewItem(n, "html", f"<script>{n}</script>") for n in ("a", "b")])
     browser = served.participant()
     option = browser.next()["questions"][0]["options"][0]
     assert option["kind"] == "html"
@@ -376,7 +370,7 @@ def test_writes_from_other_sites_are_refused(shared, headers, status):
     [("", "10.0.0.1", False), ("10.0.0.1", "10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False)],
 )
 def test_forwarded_headers_are_believed_from_named_proxies_alone(served, proxies, peer, believed):
-    config = server_config(served.app, proxies)
+    config = ps.server_config(served.app, proxies)
     config.load()
     options = {"base_url": "http://study.example", "client": (peer, 1234)}
     browser = TestClient(config.loaded_app, follow_redirects=False, **options)
@@ -444,7 +438,7 @@ def test_forged_and_foreign_cookies_are_nothing(served, browser):
 
 
 def test_strangers_and_participants_get_nothing_of_the_owners(shared):
-    shared.app.state.site.wrong_tokens = Rate(1e9, 1.0)
+    shared.app.state.site.wrong_tokens = ps.Rate(1e9, 1.0)
     paths = ("", "/items", "/invites", "/participants", "/plan", "/export", "/backup", "/live")
     for browser in (shared.browser(), shared.participant()):
         for path in paths:
@@ -455,7 +449,7 @@ def test_strangers_and_participants_get_nothing_of_the_owners(shared):
 
 def without_refill(rate):
     """The same limit where no time passes: a slow machine refills it between two requests."""
-    return Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
+    return ps.Rate(rate.burst, rate.per_second, clock=lambda: 0.0)
 
 
 def test_guessing_tokens_is_slowed_down(served):
@@ -480,14 +474,14 @@ def test_guessing_tokens_is_slowed_down(served):
 
 def test_limits_are_shared_by_processes_and_survive_a_restart(tmp_path):
     here, there = (
-        Rate(5, 0.001, lambda: 100.0, shared_numbers(tmp_path / "limits", 2)[1], b"key")
+        ps.Rate(5, 0.001, lambda: 100.0, ps.shared_numbers(tmp_path / "limits", 2)[1], b"key")
         for _ in range(2)
     )
     assert [rate.allows("ann") for rate in (here, there) * 4] == [True] * 5 + [False] * 3
     assert there.allows("bob")
-    later = Rate(5, 0.001, lambda: 1200.0, here.numbers.cast("B"), b"key")
+    later = ps.Rate(5, 0.001, lambda: 1200.0, here.numbers.cast("B"), b"key")
     assert [later.allows("ann") for _ in range(2)] == [True, False]
-    after_a_reboot = Rate(5, 0.001, lambda: 7.0, there.numbers.cast("B"), b"key")
+    after_a_reboot = ps.Rate(5, 0.001, lambda: 7.0, there.numbers.cast("B"), b"key")
     assert [after_a_reboot.allows("ann") for _ in range(2)] == [True, True]
     assert (tmp_path / "limits").stat().st_mode & 0o077 == 0
 
@@ -498,7 +492,7 @@ def test_answering_and_joining_have_limits(served, browser):
     codes = [browser.say(question).status_code for _ in range(80)]
     assert codes[0] == 200
     assert codes[-1] == 429
-    served.app.state.site.joins = without_refill(Rate(3, 0.001))
+    served.app.state.site.joins = without_refill(ps.Rate(3, 0.001))
     codes = [served.browser().post("/s/drinks/join", data={}).status_code for _ in range(5)]
     assert codes == [200, 200, 200, 429, 429]
 
@@ -551,7 +545,7 @@ def test_uploads_get_a_random_name_and_a_fixed_type(served):
 
 
 def test_uploads_bring_the_features_of_the_study(serve):
-    served = serve(items=[NewItem(name, features={"sweet": 1.0}) for name in NAMES])
+    served = serve(items=[ps.NewItem(name, features={"sweet": 1.0}) for name in NAMES])
     browser = served.browser()
     browser.post("/o/drinks/login", data={"key": served.key})
     for features, status in (({}, 422), ({"features": "sweet"}, 422), (SWEET, 201)):
@@ -639,16 +633,16 @@ def test_backups_restore_to_the_same_study(served, tmp_path):
     content = served.call("GET", "/backup").content
     file = tmp_path / "backup.zip"
     file.write_bytes(content)
-    folder = restore_from(file, tmp_path / "again")
+    folder = ps.restore_from(file, tmp_path / "again")
     assert (folder.media / ("A" * 16 + ".png")).read_bytes() == PNG
     with folder.open() as database:
         events = database.read(studies.events_after, "drinks")
     assert events == served.database.read(studies.events_after, "drinks")
     with pytest.raises(pc.DataError, match="holds a study already"):
-        restore_from(file, tmp_path / "again")
+        ps.restore_from(file, tmp_path / "again")
     file.write_bytes(content[:500])
     with pytest.raises(pc.DataError, match="no backup"):
-        restore_from(file, tmp_path / "third")
+        ps.restore_from(file, tmp_path / "third")
 
 
 def test_attention_checks_are_shown_as_written(serve):
@@ -691,8 +685,8 @@ def test_the_interface_is_described_and_keeps_to_it(shared):
 def test_the_interface_survives_made_up_requests(serve):
     schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
     served = serve()
-    served.app.state.site.owners = Rate(1e9, 1.0)
-    served.app.state.site.joins = Rate(1e9, 1.0)
+    served.app.state.site.owners = ps.Rate(1e9, 1.0)
+    served.app.state.site.joins = ps.Rate(1e9, 1.0)
     schema = schemathesis.openapi.from_asgi("/openapi.json", served.app)
     for found in schema.get_all_operations():
         operation = found.ok()
