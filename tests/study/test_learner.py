@@ -161,17 +161,16 @@ def test_repeats_checks_and_random_questions_are_asked(voting):
         worker.step()
         study.answer_by(ann, 1, by_id)
     record = ps.replay(study.read(studies.events_after))
-    kinds = [answer.kind for answer in record.answers.values()]
+    said = record.answers.values()
+    kinds = [answer.kind for answer in said]
     assert len(kinds) == 25
     assert set(kinds) == {"normal", "repeat", "random", "check"}
-    asked = [
-        ps.pair_key(a.items) for a in record.answers.values() if a.kind in ("normal", "random")
-    ]
+    asked = [ps.pair_key(a.items) for a in said if a.kind in ("normal", "random")]
     assert len(set(asked)) == len(asked)
-    repeats = [ps.pair_key(a.items) for a in record.answers.values() if a.kind == "repeat"]
+    repeats = [ps.pair_key(a.items) for a in said if a.kind == "repeat"]
     assert set(repeats) <= set(asked)
     assert len(set(repeats)) == len(repeats)
-    predicted = [a.p_before for a in record.answers.values() if a.kind == "random"]
+    predicted = [a.p_before for a in said if a.kind == "random"]
     assert all(0.0 < p < 1.0 for p in predicted)
     summary = study.saved(worker)
     assert summary["raters"][0]["reliability"]["n"] == len(repeats)
@@ -218,19 +217,17 @@ def test_the_schedule():
 
 
 def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
-    belief, items = random_belief(6), list("abcdef")
-    first, second, third = ps.best_questions(belief, items, ps.Config("Which?"), 3)
+    belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?")
+    first, second, third = ps.best_questions(belief, items, config, 3)
     pool = Pool(all_pairs(6), np.zeros(6))
     chosen = choose(belief, pool, 3, "information_gain", 0.0, np.random.default_rng(0))
     found = [ps.pair_key(pair) for pair in (first, second, third)]
     assert [ps.pair_key(items[k] for k in pair) for pair in chosen] == found
-    after = ps.best_questions(belief, items, ps.Config("Which?"), 2, pending=[first], seed=1)
+    after = ps.best_questions(belief, items, config, 2, pending=[first], seed=1)
     assert [ps.pair_key(pair) for pair in after] == found[1:]
-    every = ps.best_questions(belief, items, ps.Config("Which?"), 99)
+    every = ps.best_questions(belief, items, config, 99)
     assert len({ps.pair_key(pair) for pair in every}) == 15
-    assert ps.best_questions(
-        belief, items, ps.Config("Which?"), 1, pending=every
-    )  # others hold all
+    assert ps.best_questions(belief, items, config, 1, pending=every)  # others hold all
 
 
 def test_sets_are_as_large_as_the_study_says():

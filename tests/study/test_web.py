@@ -174,12 +174,11 @@ def test_who_is_erased_can_begin_anew(served, browser):
 
 
 def test_languages(serve):
-    assert ps.strings("de").keys() == ps.strings("en").keys()
-    for key, english in ps.strings("en").items():
-        one, other = (
-            set(re.findall(r"\{\w+\}", text)) for text in (english, ps.strings("de")[key])
-        )
-        assert one == other, key
+    names = [
+        {key: set(re.findall(r"\{\w+\}", text)) for key, text in ps.strings(language).items()}
+        for language in ("en", "de")
+    ]
+    assert names[0] == names[1]
     browser = serve().browser()
     assert "Beginnen" in browser.get("/s/drinks", headers={"accept-language": "de-AT"}).text
     assert "Beginnen" in browser.get("/s/drinks?lang=de").text

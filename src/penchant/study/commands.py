@@ -15,18 +15,10 @@ import click
 
 from penchant.errors import DataError
 from penchant.study import folder as files
+from penchant.study import serve as server
 from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
-from penchant.study.serve import (
-    LOOPBACK,
-    Supervisor,
-    address_of,
-    listen,
-    run_model,
-    running,
-    stop_on_signals,
-)
 from penchant.study.store import reports, studies
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
@@ -130,11 +122,11 @@ def serve(
     folder: Path, host: str, port: int, workers: int, proxies: str, public: str | None
 ) -> None:
     it = Folder(folder)
-    with listen(host, port) as sock:
-        supervisor = Supervisor(folder.resolve(), sock, workers, proxies)
-        stop_on_signals(supervisor.stopping)
-        print_links(it, public or address_of(sock, host))
-        if host not in LOOPBACK:
+    with server.listen(host, port) as sock:
+        supervisor = server.Supervisor(folder.resolve(), sock, workers, proxies)
+        server.stop_on_signals(supervisor.stopping)
+        print_links(it, public or server.address_of(sock, host))
+        if host not in server.LOOPBACK:
             note(
                 "this is plain HTTP on a network: put a server with TLS in front (docs/study.md "
                 "has nginx and Caddy) and give its address with --proxies"
@@ -157,7 +149,7 @@ def print_links(it: Folder, address: str) -> str:
 @click.command()
 @FOLDER
 def work(folder: Path) -> None:
-    run_model(folder)
+    server.run_model(folder)
 
 
 @click.command()
@@ -263,7 +255,7 @@ def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | No
         note(f"{people} robots answer a copy of {copy.study}; the study itself is not touched")
         plan = robots.RobotPlan(people, answers, ramp=0.04 * people, seed=seed)
         taste = robots.RobotTaste(seed)
-        with running(copy.path) as address:
+        with server.running(copy.path) as address:
             crowd = asyncio.run(robots.simulate(address, copy.study, plan))
             state = _settled(copy)
         with copy.open() as database:
@@ -308,7 +300,7 @@ def demo(port: int, seconds: float | None, browser: bool) -> None:
         folder = Path(scratch) / "drinks"
         about = {"question": "Which would you rather drink?", "form": "pair"}
         click.get_current_context().invoke(new, folder=folder, items=items, **about)
-        with running(folder, port) as address:
+        with server.running(folder, port) as address:
             link = print_links(Folder(folder), address)
             if browser:
                 webbrowser.open(link)

@@ -11,14 +11,8 @@ from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import ERASE
 from penchant.study.questions import OPEN, PREPARED, Prepared
-from penchant.study.store import studies
+from penchant.study.store import participants, studies
 from penchant.study.store import tables as t
-from penchant.study.store.participants import (
-    PRESENT_SECONDS,
-    count_asked,
-    of_present,
-    question_row,
-)
 from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
@@ -77,7 +71,7 @@ def queue_of(conn: Connection, study: str, config: Config, now: float, version: 
 
 def _present(study: str, now: float) -> sa.Select[Any]:
     p = t.participant.c
-    return sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
+    return sa.select(p.id).where(p.study == study, p.last_seen > now - participants.PRESENT_SECONDS)
 
 
 def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, list[str]]:
@@ -101,9 +95,9 @@ def prepare(
         is_check = chosen.kind == rules.CHECK
         if chosen.participant in people and (is_check or active.issuperset(chosen.items)):
             # one after another, so that they are handed out in the order of their choice
-            row = question_row(chosen, new_id(), study, now + 1e-6 * len(rows))
+            row = participants.question_row(chosen, new_id(), study, now + 1e-6 * len(rows))
             rows.append(row | {"model_version": version, "state": PREPARED})
-            count_asked(conn, chosen.items)  # those of a check are no items
+            participants.count_asked(conn, chosen.items)  # those of a check are no items
     if rows:
         conn.execute(t.question.insert(), rows)
     return len(rows)
@@ -133,7 +127,7 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
     erased = sa.select(e.payload).where(e.study == study, e.kind == ERASE, e.seq > snapshot.seq)
     whole = not any(payload["events"] for payload in conn.execute(erased).scalars())
     if not whole:
-        summary = of_present(conn, study, snapshot.summary)
+        summary = participants.of_present(conn, study, snapshot.summary)
         snapshot = Snapshot(snapshot.seq, 0, b"", summary)
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq == snapshot.seq))
     conn.execute(t.snapshot.insert().values(study=study, created=now, **vars(snapshot)))

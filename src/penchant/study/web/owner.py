@@ -8,15 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
-from fastapi.responses import (
-    FileResponse,
-    HTMLResponse,
-    JSONResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile, responses
 from pydantic import BaseModel, Field, FiniteFloat, Json
 from starlette.background import BackgroundTask
 
@@ -68,14 +60,14 @@ class InviteIn(BaseModel):
 
 
 @router.get("")
-async def get_study(study: StudyName, site: Owned) -> JSONResponse:
+async def get_study(study: StudyName, site: Owned) -> responses.JSONResponse:
     """Settings, counts, ranking, raters, calibration."""
     it = await site.read(studies.get, study)
-    return JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
+    return responses.JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
 
 
 @router.patch("")
-async def change_study(study: StudyName, changes: Changes, site: Owned) -> JSONResponse:
+async def change_study(study: StudyName, changes: Changes, site: Owned) -> responses.JSONResponse:
     """Pause, run or close it; change settings."""
     now = site.now()
 
@@ -178,10 +170,10 @@ async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
 
 
 @router.get("/plan")
-async def plan(study: StudyName, site: Owned) -> JSONResponse:
+async def plan(study: StudyName, site: Owned) -> responses.JSONResponse:
     """How many more answers, people and how much money until enough is known."""
     state = await overview(site, study)
-    return JSONResponse({name: state[name] for name in ("stop", "left", "plan")})
+    return responses.JSONResponse({name: state[name] for name in ("stop", "left", "plan")})
 
 
 @router.get("/export")
@@ -189,7 +181,7 @@ async def export(
     study: StudyName,
     site: Owned,
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
-) -> FileResponse:
+) -> responses.FileResponse:
     """All answers that were not withdrawn, as `penchant rank` reads them."""
     rows = await site.read(lambda c: list(reports.export_rows(c, study)))
     return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
@@ -210,29 +202,30 @@ async def import_votes(
 
 
 @router.get("/backup")
-async def backup(study: StudyName, site: Owned) -> FileResponse:
+async def backup(study: StudyName, site: Owned) -> responses.FileResponse:
     """A copy of the database and media as one file, made while the study runs."""
     return await _download(
         f"{study}-backup.zip", lambda path: backup_to(site.folder, site.database, path)
     )
 
 
-async def _download(name: str, write: Callable[[FilePath], None]) -> FileResponse:
+async def _download(name: str, write: Callable[[FilePath], None]) -> responses.FileResponse:
     """Write a temporary file and send it; afterwards it is deleted."""
     folder = FilePath(tempfile.mkdtemp(prefix="penchant-"))
     await asyncio.to_thread(write, folder / name)
     clean = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-    return FileResponse(folder / name, filename=name, background=clean)
+    return responses.FileResponse(folder / name, filename=name, background=clean)
 
 
 health = APIRouter(tags=["health"])
 
 
 @health.get("/healthz")
-async def healthz(request: Request) -> Response:
+async def healthz(request: Request) -> responses.Response:
     """Whether answers can be written, the folder is there and no process keeps ending."""
     problems = await site_of(request).problems()
-    return JSONResponse({"ok": not problems, "problems": problems}, 503 if problems else 200)
+    content = {"ok": not problems, "problems": problems}
+    return responses.JSONResponse(content, 503 if problems else 200)
 
 
 pages = APIRouter(tags=["owner"])
@@ -243,8 +236,8 @@ MOST_STREAMS = 50
 """Open dashboards of one process: each reads the database every LIVE_SECONDS."""
 
 
-@pages.get("/o/{study}", response_class=HTMLResponse)
-async def dashboard(study: StudyName, request: Request) -> Response:
+@pages.get("/o/{study}", response_class=responses.HTMLResponse)
+async def dashboard(study: StudyName, request: Request) -> responses.Response:
     """The dashboard, or with a link's key the sign-in page; a GET changes nothing."""
     site = site_of(request)
     it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
@@ -257,19 +250,19 @@ async def dashboard(study: StudyName, request: Request) -> Response:
 
 
 @pages.post("/o/{study}/login")
-async def login(study: StudyName, request: Request) -> Response:
+async def login(study: StudyName, request: Request) -> responses.Response:
     """Exchange the key of a link for a cookie."""
     site = site_of(request)
     key = (await form_of(request)).get("key", "")[:200]
     async with site.guessing(request):
         invite = await site.read(studies.find_invite, study, key, "owner", site.now())
-    response = RedirectResponse(f"/o/{study}", 303)
+    response = responses.RedirectResponse(f"/o/{study}", 303)
     site.give_cookie(request, response, "owner", study, {"id": invite.id})
     return response
 
 
-@router.get("/live", response_class=StreamingResponse)
-async def live(study: StudyName, request: Request, site: Owned) -> StreamingResponse:
+@router.get("/live", response_class=responses.StreamingResponse)
+async def live(study: StudyName, request: Request, site: Owned) -> responses.StreamingResponse:
     """Server-sent events: the overview, whenever it has changed."""
     streams = request.app.state
     if streams.open_streams >= MOST_STREAMS:
@@ -291,7 +284,7 @@ async def live(study: StudyName, request: Request, site: Owned) -> StreamingResp
         finally:
             streams.open_streams -= 1
 
-    return StreamingResponse(
+    return responses.StreamingResponse(
         changes(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
     )
 
