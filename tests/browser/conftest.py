@@ -51,11 +51,8 @@ class Live:
 
     def answers(self):
         """What stands in the database: orders by question."""
-        database = self.folder.open(migrate=False)
-        try:
+        with self.folder.open(migrate=False) as database:
             events = database.read(studies.events_after, "drinks")
-        finally:
-            database.close()
         return [answer.order for answer in replay(events).answers.values()]
 
 
@@ -68,10 +65,9 @@ def serve(tmp_path):
             folder = Folder.create(tmp_path / "drinks", "drinks", None)
             config = Config.from_json({"question": "Which would you rather drink?"} | settings)
             new = items(folder) if items else [NewItem(name) for name in NAMES]
-            database = folder.open()
-            database.write(studies.create, "drinks", config, new, 1.0)
-            key = database.write(studies.create_invite, "drinks", 1.0, "owner", "", None)
-            database.close()
+            with folder.open() as database:
+                database.write(studies.create, "drinks", config, new, 1.0)
+                key = database.write(studies.create_invite, "drinks", 1.0, "owner", "", None)
             return Live(stack.enter_context(running(folder.path, seconds=90.0)), folder, key)
 
         yield make

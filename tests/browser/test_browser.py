@@ -104,6 +104,14 @@ def settled(live, n):
     return live.answers()
 
 
+def files(medium, ending, contents):
+    """Items that are files, once the study has a folder."""
+    return lambda folder: [
+        NewItem(f"{medium} {k}", medium, store_media(folder.media, it, ending, medium, "it"))
+        for k, it in enumerate(contents)
+    ]
+
+
 def test_voting_by_keyboard_with_undo_and_to_the_end(serve, visit):
     live = serve(answers_per_person=4, completion_code="TEA-42")
     page = visit(live.link)
@@ -158,17 +166,8 @@ def test_a_double_click_answers_one_question(serve, visit):
 
 
 def test_input_waits_for_the_pictures(serve, visit):
-    def items(folder):
-        return [
-            NewItem(
-                f"colour {k}",
-                "image",
-                store_media(folder.media, picture(50 * k, 9, 9), ".png", "image", "it"),
-            )
-            for k in range(4)
-        ]
-
-    live = serve(items, answers_per_person=None)
+    colours = [picture(50 * k, 9, 9) for k in range(4)]
+    live = serve(files("image", ".png", colours), answers_per_person=None)
     page = visit(live.link)
     held, holding = [], [True]
     page.route("**/media/*", lambda it: held.append(it) if holding else it.continue_())
@@ -286,17 +285,8 @@ def picture(red, green, blue, side=8):
 
 
 def test_ranking_pictures_by_key_and_by_tap(serve, visit):
-    def items(folder):
-        return [
-            NewItem(
-                f"colour {k}",
-                "image",
-                store_media(folder.media, picture(50 * k, 99, 99), ".png", "image", "it"),
-            )
-            for k in range(5)
-        ]
-
-    live = serve(items, format="rank", size=4, answers_per_person=2)
+    colours = [picture(50 * k, 99, 99) for k in range(5)]
+    live = serve(files("image", ".png", colours), format="rank", size=4, answers_per_person=2)
     page = visit(live.link, **PHONE)
     start(page)
     assert page.locator("img").count() == 4
@@ -343,15 +333,10 @@ RECORD = """async () => {
 
 @pytest.mark.parametrize("kind", ["audio", "video"])
 def test_sound_and_film_can_be_played_and_voted_on(serve, visit, kind):
-    def items(folder):
-        film = bytes(visit("about:blank").evaluate(RECORD)) if kind == "video" else b""
-        ending = {"audio": ".wav", "video": ".webm"}[kind]
-        content = {"audio": [tone(200 + 50 * k) for k in range(4)], "video": [film] * 4}[kind]
-        return [
-            NewItem(f"{kind} {k}", kind, store_media(folder.media, it, ending, kind, "it"))
-            for k, it in enumerate(content)
-        ]
-
+    if kind == "audio":
+        items = files(kind, ".wav", [tone(200 + 50 * k) for k in range(4)])
+    else:
+        items = files(kind, ".webm", [bytes(visit("about:blank").evaluate(RECORD))] * 4)
     live = serve(items, answers_per_person=1)
     page = visit(live.link, **PHONE)
     start(page)

@@ -1,7 +1,9 @@
 """Databases to test on: SQLite always, PostgreSQL where its server can be started."""
 
+import base64
 import itertools
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,17 @@ if HAS_EXTRA:
 SAME = {"sec-fetch-site": "same-origin"}
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
 API = "/api/studies/drinks"
+
+
+@pytest.fixture(autouse=True)
+def _same_ids(request, monkeypatch):
+    """Random ids decide what is asked and shown first: here they follow from the test's name."""
+    rng = random.Random(request.node.nodeid)
+
+    def token(n_bytes):
+        return base64.urlsafe_b64encode(rng.randbytes(n_bytes)).rstrip(b"=").decode()
+
+    monkeypatch.setattr("secrets.token_urlsafe", token)
 
 
 @pytest.fixture(scope="session")
@@ -96,8 +109,8 @@ class Voting:
     def write(self, job, *args, **options):
         return self.database.write(job, self.name, *args, **options)
 
-    def join(self):
-        return self.write(participants.join, self.now)
+    def join(self, **who):
+        return self.write(participants.join, self.now, **who)
 
     def turn(self, person, n=1):
         return self.write(participants.turn, person, n, self.now)
@@ -142,9 +155,8 @@ def voting(database):
 
 
 @pytest.fixture
-def make_study():
-    """Makes a small study in a database and returns its name."""
-    return lambda database, **settings: Voting(database, **settings).name
+def study(voting):
+    return voting()
 
 
 @pytest.fixture
@@ -224,6 +236,7 @@ class Served:
 
 @pytest.fixture
 def serve(tmp_path):
+    """Makes studies behind their web applications."""
     made = []
 
     def make(**settings):
@@ -233,6 +246,17 @@ def serve(tmp_path):
     yield make
     for served in made:
         served.database.close()
+
+
+@pytest.fixture
+def served(serve):
+    return serve()
+
+
+@pytest.fixture
+def browser(served):
+    """The browser of a participant."""
+    return served.participant()
 
 
 @pytest.fixture(scope="module")

@@ -9,20 +9,7 @@ import uvicorn
 from click.testing import CliRunner
 
 import penchant as pc
-from penchant.study import (
-    LARGEST_FILE,
-    Client,
-    Config,
-    Folder,
-    NewItem,
-    RobotTaste,
-    Supervisor,
-    command,
-    listen,
-    read_items,
-    replayed,
-    server_config,
-)
+import penchant.study as ps
 from penchant.study.store import studies
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
@@ -33,7 +20,7 @@ ABOUT = ["--items", "{items}", *QUESTION]
 
 def call(*arguments):
     """Run a command; a DataError comes back as what it says."""
-    result = CliRunner().invoke(command, [str(a) for a in arguments])
+    result = CliRunner().invoke(ps.command, [str(a) for a in arguments])
     if isinstance(result.exception, pc.DataError):
         raise result.exception
     return result
@@ -53,13 +40,13 @@ def folder(tmp_path, items):
 
 
 def test_a_study_from_a_file(folder, tmp_path, items):
-    assert Folder(folder).study == "my-drinks"
-    with Folder(folder).open() as database:
+    assert ps.Folder(folder).study == "my-drinks"
+    with ps.Folder(folder).open() as database:
         rows = database.read(studies.items_of, "my-drinks")
         config = database.read(studies.get, "my-drinks").config
     assert [row.name for row in rows] == ["tea", "milk", "water", "juice"]
     assert rows[3].features == {"sweet": 3.0}
-    assert config == Config("Which would you rather drink?")
+    assert config == ps.Config("Which would you rather drink?")
     told = call("new", tmp_path / "other", "--items", items, *QUESTION).output
     assert "'origin' holds more than numbers" in told
     assert "next: penchant study serve" in told
@@ -73,7 +60,7 @@ def test_settings_by_option_and_by_file(tmp_path, items):
     chosen = ["--format", "rank", "--size", 3, "--language", "de", "--answers", 9]
     chosen += ["--consent", consent, "--settings", settings]
     call("new", tmp_path / "s", "--items", items, *QUESTION, *chosen)
-    with Folder(tmp_path / "s").open() as database:
+    with ps.Folder(tmp_path / "s").open() as database:
         config = database.read(studies.get, "s").config
     assert (config.format, config.size, config.language) == ("rank", 3, "de")
     assert (config.answers_per_person, config.repeat_share) == (9, 0.2)
@@ -97,6 +84,7 @@ def test_settings_by_option_and_by_file(tmp_path, items):
         (b"name,image\ntea,big.png\nmilk,big.png\n", "larger than 20 MB"),
         (b"name,text\ntea," + b"x" * 30_000 + b"\nmilk,y\n", "characters of text"),
         (b"\xff\xfe\x00bad", "UTF-8"),
+        (b"tea,green\nmilk,white\n", "column called name"),
     ],
 )
 def test_broken_item_files_are_explained(tmp_path, content, words):
@@ -104,7 +92,7 @@ def test_broken_item_files_are_explained(tmp_path, content, words):
     (tmp_path / "page.html").write_bytes(b"<p>")
     with (tmp_path / "big.png").open("wb") as big:
         big.write(PNG)
-        big.truncate(LARGEST_FILE + 1)
+        big.truncate(ps.LARGEST_FILE + 1)
     path = tmp_path / "items.csv"
     path.write_bytes(content)
     with pytest.raises(pc.DataError, match=words):
@@ -117,7 +105,7 @@ def test_media_are_copied_under_random_names(tmp_path):
     path = tmp_path / "items.csv"
     path.write_text("item;image;strength\ntea;tea.png;2\nmilk;;1\n")
     (tmp_path / "media").mkdir()
-    found, notes = read_items(path, tmp_path / "media")
+    found, notes = ps.read_items(path, tmp_path / "media")
     assert notes == []
     assert [(i.name, i.media) for i in found] == [("tea", "image"), ("milk", "text")]
     assert (tmp_path / "media" / found[0].body).read_bytes() == PNG
@@ -151,13 +139,13 @@ def test_a_port_that_is_taken():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(pc.DataError, match="--port"):
-            listen("127.0.0.1", taken.getsockname()[1])
+            ps.listen("127.0.0.1", taken.getsockname()[1])
 
 
 def test_serving_is_local_unless_told_otherwise(folder, monkeypatch):
     seen = []
-    monkeypatch.setattr(Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
-    monkeypatch.setattr("penchant.study.commands.stop_on_signals", lambda supervisor: None)
+    monkeypatch.setattr(ps.Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
+    monkeypatch.setattr("penchant.study.serve.stop_on_signals", lambda supervisor: None)
     local = call("serve", folder, "--port", 0)
     assert "participants: http://127.0.0.1:" in local.output
     assert "TLS" not in local.output
@@ -204,8 +192,8 @@ def test_choices_and_rankings_travel_whole(tmp_path, folder):
         assert data == given
         assert sorted(data.named_rankings(False)) == sorted(given.named_rankings(False))
         assert data.single_pairs() == given.single_pairs()
-    with Folder(folder).open() as database:
-        model = replayed(database, "my-drinks").model
+    with ps.Folder(folder).open() as database:
+        model = ps.replayed(database, "my-drinks").model
     assert len(model.comparisons_.rankings) == 2
 
 
@@ -223,16 +211,16 @@ def test_robots_answer_a_copy(folder, tmp_path):
 @pytest.fixture
 def client(serve):
     """The owner's client of a study that answers over HTTP."""
-    served = serve(items=[NewItem(name, features={"sweet": len(name)}) for name in DRINKS])
+    served = serve(items=[ps.NewItem(name, features={"sweet": len(name)}) for name in DRINKS])
     for _ in range(2):
         served.participant().answer(4)
     served.step()
-    server = uvicorn.Server(server_config(served.app, ""))
-    with listen("127.0.0.1", 0) as sock:
+    server = uvicorn.Server(ps.server_config(served.app, ""))
+    with ps.listen("127.0.0.1", 0) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
         address = f"http://127.0.0.1:{sock.getsockname()[1]}/s/drinks"
-        with Client(address, served.key) as client:
+        with ps.Client(address, served.key) as client:
             yield client
         server.should_exit = True
         thread.join()
@@ -262,11 +250,11 @@ def test_an_owner_has_a_client(client, tmp_path):
         client.import_votes(tmp_path / "bad.csv")
     for wrong in ("http://x/nothing", "http://x/s/drinks"):
         with pytest.raises(pc.DataError):
-            Client(wrong)
+            ps.Client(wrong)
 
 
 def test_tastes_are_known_and_shared():
-    ann, bob = RobotTaste(1, person=1), RobotTaste(1, person=2)
+    ann, bob = ps.RobotTaste(1, person=1), ps.RobotTaste(1, person=2)
     shown = [f"item {k}" for k in range(400)]
     apart = [ann.utility(s) - bob.utility(s) for s in shown]
     assert sum(d * d for d in apart) / 400 == pytest.approx(2 * 0.3**2, rel=0.3)

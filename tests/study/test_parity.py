@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 import penchant as pc
+import penchant.study as ps
 from penchant.gp.items import cluster_robust as model_people
-from penchant.study import (
-    UNNAMED,
-    Database,
-    Worker,
-    comparisons,
-    learning_point,
-    read_votes,
-    write_votes,
-)
 from penchant.study.store import participants, reports, studies
 
 NAMES = tuple(f"item {k}" for k in range(8))
@@ -33,14 +25,14 @@ def eventful(tmp_path_factory, voting_in):
         key = str((n_people, settings))
         if key not in kept:
             kept[key] = tmp_path_factory.mktemp("study") / "study.db"
-            with Database(f"sqlite:///{kept[key]}") as database:
+            with ps.Database(f"sqlite:///{kept[key]}") as database:
                 database.migrate()
                 study = voting_in(database, NAMES, answers_per_person=None, **settings)
                 run(study, n_people, answers)
         copy = tmp_path_factory.mktemp("copy") / "study.db"
         shutil.copy(kept[key], copy)
-        opened.append(Database(f"sqlite:///{copy}"))
-        return opened[-1], Worker(opened[-1], "drinks", now=lambda: 2000.0)
+        opened.append(ps.Database(f"sqlite:///{copy}"))
+        return opened[-1], ps.Worker(opened[-1], "drinks", now=lambda: 2000.0)
 
     yield make
     for database in opened:
@@ -72,7 +64,7 @@ def run(study, n_people, answers):
 
 def exported(database, path):
     rows = database.read(lambda c: list(reports.export_rows(c, "drinks")))
-    write_votes(rows, path)
+    ps.write_votes(rows, path)
     return pc.read_comparisons(str(path))
 
 
@@ -80,7 +72,7 @@ def live(database, worker):
     """What the model process learned from, its items by name."""
     worker.step()
     names = {row.id: row.name for row in database.read(studies.items_of, "drinks")}
-    data = comparisons(worker.learner.record.taught(), list(worker.learner.record.items))
+    data = ps.comparisons(worker.learner.record.taught(), list(worker.learner.record.items))
     learned = worker.learner.model.comparisons_
     assert rows_of(learned) == rows_of(data if learned.users else data.pooled())
     return data, names
@@ -132,7 +124,7 @@ def test_the_live_model_learns_what_the_export_holds(eventful, tmp_path, setting
     """Names, order, ties, withdrawn answers, erased people, imported rows."""
     database, worker = eventful(**settings)
     if votes is not None:
-        rows, _ = read_votes(VOTES[votes].encode())
+        rows, _ = ps.read_votes(VOTES[votes].encode())
         database.write(studies.import_answers, "drinks", rows, 2002.0)
     data, names = live(database, worker)
     for ending in (".csv", ".parquet"):
@@ -145,13 +137,13 @@ def test_imported_rows_have_no_invented_order(eventful, tmp_path):
     database, worker = eventful(repeat_share=0.4)
     before, _ = live(database, worker)
     for votes in ("nobody", "order"):
-        rows, _ = read_votes(VOTES[votes].encode())
+        rows, _ = ps.read_votes(VOTES[votes].encode())
         database.write(studies.import_answers, "drinks", rows, 2002.0)
     data, names = live(database, worker)
     more = {k: n - rows_of(before, names).get(k, 0) for k, n in rows_of(data, names).items()}
     assert {key: n for key, n in more.items() if n} == {
-        (UNNAMED, "item 1", "item 2", False, 0): 1,
-        (UNNAMED, "item 5", "item 2", False, 0): 2,
+        (ps.UNNAMED, "item 1", "item 2", False, 0): 1,
+        (ps.UNNAMED, "item 5", "item 2", False, 0): 2,
         ("zoe", "item 1", "item 2", False, -1): 1,
         ("zoe", "item 3", "item 2", False, 0): 1,
     }
@@ -159,7 +151,7 @@ def test_imported_rows_have_no_invented_order(eventful, tmp_path):
 
 
 def test_nobody_is_called_as_models_call_them():
-    assert UNNAMED == model_people.UNNAMED
+    assert ps.UNNAMED == model_people.UNNAMED
 
 
 def test_the_same_answers_give_the_same_ranking_live_and_offline(eventful, tmp_path):
@@ -191,7 +183,7 @@ def test_the_command_line_ranks_an_export_as_the_study_does(eventful, tmp_path):
     live(database, worker)
     # as many more as it takes until hyperparameters are learned from all of them
     n = worker.learner.record.n_taught
-    missing = next(k for k in range(1, n) if learning_point(n + k) == n + k)
+    missing = next(k for k in range(1, n) if ps.learning_point(n + k) == n + k)
     rng, rows = np.random.default_rng(0), []
     for k in range(missing):
         items = [NAMES[i] for i in sorted(rng.choice(len(NAMES), 2, replace=False))]

@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import penchant.study as ps
 from penchant.ask import CRITERIA, Joint
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
-from penchant.study import CRITERIA as KNOWN_CRITERIA
-from penchant.study import (
-    Config,
-    Event,
-    StudyLearner,
-    best_questions,
-    command,
-    is_finished,
-    kind_of,
-)
 from penchant.study.store import learning, reports, studies
 
 CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
@@ -94,25 +85,25 @@ def state_when_clear(served):
 
 
 def kinds(config):
-    return [kind_of(config, "somebody", number) for number in range(200)]
+    return [ps.kind_of(config, "somebody", number) for number in range(200)]
 
 
 def finished(config):
-    return [is_finished(config, answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
+    return [ps.is_finished(config, answers, 60.0 * answers) for answers in (0, 5, 39, 40, 100)]
 
 
 def picks(config):
     rng = np.random.default_rng(0)
     root = rng.standard_normal((6, 6))
     belief = Joint(2.0 * rng.standard_normal(6), root @ root.T, Probit())
-    return [frozenset(items) for items in best_questions(belief, list("abcdef"), config, 3)]
+    return [frozenset(items) for items in ps.best_questions(belief, list("abcdef"), config, 3)]
 
 
 def learned(config):
     told = {"items": ["a", "b"], "order": [[0], [1]], "form": "pair", "kind": "normal"}
-    events = [Event(k, "add_item", payload={"item": item}) for k, item in enumerate("abc")]
-    events += [Event(3 + k, "answer", f"p{k % 3}", payload=told) for k in range(6)]
-    learner = StudyLearner(config, {item: {} for item in "abc"})
+    events = [ps.Event(k, "add_item", payload={"item": item}) for k, item in enumerate("abc")]
+    events += [ps.Event(3 + k, "answer", f"p{k % 3}", payload=told) for k in range(6)]
+    learner = ps.StudyLearner(config, {item: {} for item in "abc"})
     learner.advance(events)
     verdict = learner.verdict()
     return type(learner.model).__name__, verdict.value, verdict.target
@@ -179,18 +170,18 @@ CASES = {
 
 
 def test_every_setting_is_here():
-    assert set(CASES) == {field.name for field in fields(Config)}
-    assert set(KNOWN_CRITERIA) == set(CRITERIA)
+    assert set(CASES) == {field.name for field in fields(ps.Config)}
+    assert set(ps.CRITERIA) == set(CRITERIA)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_wrong_types_and_values_are_refused(name):
     wrong, change, _ = CASES[name]
     values = {"question": "Which?"} | change
-    Config.from_json(values)
+    ps.Config.from_json(values)
     for value in wrong:
         with pytest.raises(DataError, match=r"must (be|have)|needs|half a character|is empty"):
-            Config.from_json(values | {name: value})
+            ps.Config.from_json(values | {name: value})
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -201,7 +192,7 @@ def test_every_setting_changes_something(name, serve, tmp_path):
     for number, settings in enumerate((others, change)):
         values = {"question": "Which?"} | settings
         if look in (kinds, finished, picks, learned, money):
-            seen.append(look(Config.from_json(values)))
+            seen.append(look(ps.Config.from_json(values)))
         else:
             seen.append(look(serve(path=tmp_path / str(number), **values)))
     assert seen[0] != seen[1]
@@ -218,11 +209,11 @@ def test_wrong_settings_are_refused_where_they_are_given(serve, tmp_path):
         arguments = ["new", str(tmp_path / "new"), "--items", str(tmp_path / "items.csv")]
         arguments += ["--question", "Which?", "--settings", str(tmp_path / "settings.json")]
         with pytest.raises(DataError, match=name):
-            CliRunner().invoke(command, arguments, catch_exceptions=False)
+            CliRunner().invoke(ps.command, arguments, catch_exceptions=False)
         assert not (tmp_path / "new").exists()
         got = browser.patch("/api/studies/drinks", json={"config": wrong}, headers=served.owner)
         assert got.status_code == 422
         assert name in got.json()["message"]
     it = served.database.read(studies.get, "drinks")
-    assert it.config == Config("Which would you rather drink?")
+    assert it.config == ps.Config("Which would you rather drink?")
     served.step()

@@ -81,7 +81,9 @@ class StudyCommands(click.Group):
                 f"penchant study needs {error.name}, which is not installed: "
                 "pip install 'penchant[study]' brings everything"
             ) from None
-        return getattr(module, "import_" if cmd_name == "import" else cmd_name)
+        found = getattr(module, "import_" if cmd_name == "import" else cmd_name)
+        found.help = COMMANDS[cmd_name]
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,7 +2,6 @@
 
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -44,12 +43,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -94,13 +88,9 @@ class Client:
     def upload_item(self, name: str, medium: str, path: str | PathLike[str]) -> str:
         """Add an item that is an image, audio or video file; its id."""
         file = Path(path)
-        with file.open("rb") as content:
-            reply = self._call(
-                "POST",
-                "/items/upload",
-                data={"name": name, "medium": medium},
-                files={"file": (file.name, content)},
-            )
+        sent = {"name": name, "medium": medium}
+        files = {"file": (file.name, file.read_bytes())}
+        reply = self._call("POST", "/items/upload", data=sent, files=files)
         return str(reply.json()["ids"][0])
 
     def retire(self, item: str) -> None:
@@ -131,8 +121,8 @@ class Client:
 
     def import_votes(self, path: str | PathLike[str]) -> int:
         """Import votes from a CSV file; return how many distinct rows were new."""
-        with Path(path).open("rb") as content:
-            reply = self._call("POST", "/import", files={"file": ("votes.csv", content)})
+        files = {"file": ("votes.csv", Path(path).read_bytes())}
+        reply = self._call("POST", "/import", files=files)
         return int(reply.json()["rows"])
 
     def backup(self, path: str | PathLike[str]) -> None:

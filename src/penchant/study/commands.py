@@ -1,4 +1,4 @@
-"""The commands of `penchant study`."""
+"""The commands of `penchant study`; `COMMANDS` holds their help."""
 
 import asyncio
 import json
@@ -15,19 +15,11 @@ import click
 
 from penchant.errors import DataError
 from penchant.study import folder as files
+from penchant.study import serve as server
 from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
-from penchant.study.serve import (
-    LOOPBACK,
-    Supervisor,
-    address_of,
-    listen,
-    run_model,
-    running,
-    stop_on_signals,
-)
-from penchant.study.store import Database, learning, reports, studies
+from penchant.study.store import reports, studies
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 
@@ -67,7 +59,6 @@ def new(
     database: str | None,
     **choices: Any,
 ) -> None:
-    """Make a study from a list of items."""
     values: dict[str, Any] = {k: v for k, v in choices.items() if v is not None}
     values |= {"question": question, "format": form}
     values["size"] = (2 if form == "pair" else 4) if size is None else size
@@ -130,18 +121,12 @@ def _json(path: Path) -> dict[str, Any]:
 def serve(
     folder: Path, host: str, port: int, workers: int, proxies: str, public: str | None
 ) -> None:
-    """Serve a study, and print its links."""
     it = Folder(folder)
-    with it.open() as database:
-        token = owner_token(database, it.study)
-    with listen(host, port) as sock:
-        supervisor = Supervisor(folder.resolve(), sock, workers, proxies)
-        stop_on_signals(supervisor)
-        at = public or address_of(sock, host)
-        click.echo(f"participants: {at}/s/{it.study}")
-        click.echo(f"owner:        {at}/o/{it.study}?key={token}")
-        sys.stdout.flush()
-        if host not in LOOPBACK:
+    with server.listen(host, port) as sock:
+        supervisor = server.Supervisor(folder.resolve(), sock, workers, proxies)
+        server.stop_on_signals(supervisor.stopping)
+        print_links(it, public or server.address_of(sock, host))
+        if host not in server.LOOPBACK:
             note(
                 "this is plain HTTP on a network: put a server with TLS in front (docs/study.md "
                 "has nginx and Caddy) and give its address with --proxies"
@@ -150,15 +135,21 @@ def serve(
         supervisor.run()
 
 
-def owner_token(database: Database, study: str) -> str:
-    return database.write(studies.create_invite, study, time.time(), "owner", "serve", None, 30.0)
+def print_links(it: Folder, address: str) -> str:
+    """Print the participants' link and a new one of the owner; return the owner's."""
+    invite = (it.study, time.time(), "owner", "serve", None, 30.0)
+    with it.open() as database:
+        link = f"{address}/o/{it.study}?key={database.write(studies.create_invite, *invite)}"
+    click.echo(f"participants: {address}/s/{it.study}")
+    click.echo(f"owner:        {link}")
+    sys.stdout.flush()
+    return link
 
 
 @click.command()
 @FOLDER
 def work(folder: Path) -> None:
-    """Run the model process alone; `serve` does it by itself."""
-    run_model(folder)
+    server.run_model(folder)
 
 
 @click.command()
@@ -169,7 +160,6 @@ def work(folder: Path) -> None:
 @click.option("--owner", is_flag=True, help="Links to the dashboard, not to the questions.")
 @click.option("--public", default="http://127.0.0.1:8000", show_default=True)
 def invite(folder: Path, n: int, uses: int, days: float | None, owner: bool, public: str) -> None:
-    """Print personal links."""
     from penchant.study.web.owner import invite_path
 
     role = "owner" if owner else "participant"
@@ -185,7 +175,6 @@ def invite(folder: Path, n: int, uses: int, days: float | None, owner: bool, pub
 @FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def status(folder: Path, as_json: bool) -> None:
-    """Tell how a study stands."""
     it = Folder(folder)
     with it.open() as database:
         state = database.read(reports.overview, it.study, time.time())
@@ -207,7 +196,6 @@ def status(folder: Path, as_json: bool) -> None:
 @FOLDER
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
 def export(folder: Path, output: Path) -> None:
-    """Write the votes as CSV, Parquet or JSON lines."""
     it = Folder(folder)
     with it.open() as database:
         rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
@@ -222,13 +210,12 @@ def export(folder: Path, output: Path) -> None:
 @FOLDER
 @click.argument("votes", type=click.Path(path_type=Path))
 def import_(folder: Path, votes: Path) -> None:
-    """Take in votes that were collected elsewhere."""
     if not votes.is_file():
         raise DataError(f"there is no file {votes}: check the path")
     rows, is_export = files.read_votes(votes.read_bytes(), votes.suffix)
     it = Folder(folder)
     with it.open() as database:
-        n = database.write(studies.import_answers, it.study, rows, time.time(), is_export=is_export)
+        n = database.write(studies.import_answers, it.study, rows, time.time(), is_export)
     note(f"{n} distinct comparisons taken in" + (", others were here already" * (n < len(rows))))
 
 
@@ -236,7 +223,6 @@ def import_(folder: Path, votes: Path) -> None:
 @FOLDER
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
 def backup(folder: Path, output: Path) -> None:
-    """Copy a running study into one file."""
     it = Folder(folder)
     with it.open() as database:
         files.backup_to(it, database, output)
@@ -247,7 +233,6 @@ def backup(folder: Path, output: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @FOLDER
 def restore(file: Path, folder: Path) -> None:
-    """Make a study's folder from a backup."""
     files.restore_from(file, folder)
     suggest(f"penchant study serve {folder}")
 
@@ -262,16 +247,15 @@ DRINKS = ("tea", "coffee", "cocoa", "milk", "water", "juice", "lemonade", "cola"
 @click.option("--seed", default=0, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the simulated study here.")
 def simulate(folder: Path, people: int, answers: int, seed: int, keep: Path | None) -> None:
-    """Let robots with known tastes answer a copy of a study, over HTTP."""
     from penchant.study import robots
     from penchant.study.web.participant import option
 
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
         copy = files.copy_without_answers(Folder(folder), keep or Path(scratch) / "study")
         note(f"{people} robots answer a copy of {copy.study}; the study itself is not touched")
-        plan = robots.RobotPlan(people, answers, seed=seed)
+        plan = robots.RobotPlan(people, answers, ramp=0.04 * people, seed=seed)
         taste = robots.RobotTaste(seed)
-        with running(copy.path) as address:
+        with server.running(copy.path) as address:
             crowd = asyncio.run(robots.simulate(address, copy.study, plan))
             state = _settled(copy)
         with copy.open() as database:
@@ -298,8 +282,7 @@ def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
     with folder.open() as database:
         while True:
             state = database.read(reports.overview, folder.study, time.time())
-            summary = database.read(learning.last_summary, folder.study)
-            if (summary and not state["model"]["behind"]) or time.monotonic() > ends:
+            if not state["model"]["behind"] or time.monotonic() > ends:
                 return state
             time.sleep(0.1)
 
@@ -309,23 +292,16 @@ def _settled(folder: Folder, seconds: float = 30.0) -> dict[str, Any]:
 @click.option("--seconds", type=float, help="End by itself after so long.")
 @click.option("--browser/--no-browser", default=True, help="Open the dashboard.")
 def demo(port: int, seconds: float | None, browser: bool) -> None:
-    """Make a study, serve it, let robots answer, and open its dashboard."""
     from penchant.study import robots
 
     with tempfile.TemporaryDirectory(prefix="penchant-") as scratch:
         items = Path(scratch) / "items.csv"
         items.write_text("\n".join(["name", *DRINKS]))
         folder = Path(scratch) / "drinks"
-        context = click.get_current_context()
-        question = "Which would you rather drink?"
-        context.invoke(new, folder=folder, items=items, question=question, form="pair")
-        it = Folder(folder)
-        with it.open() as database:
-            token = owner_token(database, it.study)
-        with running(folder, port) as address:
-            click.echo(f"participants: {address}/s/drinks")
-            link = f"{address}/o/drinks?key={token}"
-            click.echo(f"owner:        {link}")
+        about = {"question": "Which would you rather drink?", "form": "pair"}
+        click.get_current_context().invoke(new, folder=folder, items=items, **about)
+        with server.running(folder, port) as address:
+            link = print_links(Folder(folder), address)
             if browser:
                 webbrowser.open(link)
             note("robots answer meanwhile; Ctrl-C ends it")

@@ -17,8 +17,8 @@ Model = Literal["shared", "personal"]
 # those of `penchant.ask`, repeated because web processes load no numerics
 Criterion = Literal["variance_ratio", "information_gain", "expected_best", "thompson", "random"]
 FORMATS, MODELS, CRITERIA = get_args(Format), get_args(Model), get_args(Criterion)
-LANGUAGES = ("en", "de")
-FOLLOW_BROWSER = "auto"
+Language = Literal["auto", "en", "de"]
+FOLLOW_BROWSER, *LANGUAGES = get_args(Language)
 LARGEST_SET = 8
 
 
@@ -39,11 +39,7 @@ STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
 @dataclass(frozen=True, config=STRICT)
 class Check:
-    """An attention check that the owner writes: options of plain text, one of them right.
-
-    >>> Check("Choose the second one.", ("first", "second"), right=1).right
-    1
-    """
+    """An attention check that the owner writes: options of plain text, one of them right."""
 
     prompt: Text
     options: Annotated[tuple[NotEmpty, ...], Field(strict=False, min_length=2)]
@@ -131,7 +127,7 @@ class Config:
     close_when_enough: bool = False
     reward: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     open_link: bool = True
-    language: Literal["auto", "en", "de"] = "auto"
+    language: Language = "auto"
     welcome: Text = ""
     consent: Text = ""
     thanks: Text = ""

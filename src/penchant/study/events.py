@@ -4,10 +4,12 @@ The store numbers the events. Replaying all of them gives the same record every 
 person removes their events, so a replay afterwards does not know them.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any
 
 from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
 
@@ -63,46 +65,17 @@ class Answer:
         """The participant's name in models and exports."""
         return self.participant or UNNAMED
 
-    def pairs(self) -> list["Preference"]:
-        """The answer as pairs: every item of a group beats those of later groups.
+    def pair(self) -> tuple[str, str, bool, int]:
+        """The answer about two items: winner, loser, whether it is a tie, and what was shown first.
 
-        The items that "best" did not choose are not tied.
+        The last is +1 for the winner, −1 for the loser, 0 if it is not known.
 
-        >>> answer = Answer(1, "p", ("tea", "milk", "water"), ((2,), (0, 1)), form="best")
-        >>> [(pair.winner, pair.loser) for pair in answer.pairs()]
-        [('water', 'tea'), ('water', 'milk')]
+        >>> Answer(1, "p", ("tea", "milk"), ((1,), (0,))).pair()
+        ('milk', 'tea', False, -1)
         """
-        # with more than two items no column says which was shown first
-        known = self.is_ordered and len(self.items) == 2
-        if len(self.order) == 1:
-            first, second = self.items
-            return [Preference(first, second, tie=True, first=int(known))]
-        found = []
-        for place, group in enumerate(self.order):
-            later = [item for below in self.order[place + 1 :] for item in below]
-            found += [
-                Preference(
-                    self.items[better],
-                    self.items[worse],
-                    tie=False,
-                    first=(1 if better < worse else -1) if known else 0,
-                )
-                for better in group
-                for worse in later
-            ]
-        return found
-
-
-class Preference(NamedTuple):
-    """One item preferred to another, or a tie.
-
-    first: +1 if the winner was shown first, −1 if the loser was, 0 if unknown.
-    """
-
-    winner: str
-    loser: str
-    tie: bool
-    first: int
+        better, worse = (place for group in self.order for place in group)
+        first = (1 if better < worse else -1) if self.is_ordered else 0
+        return self.items[better], self.items[worse], len(self.order) == 1, first
 
 
 @dataclass
@@ -124,7 +97,7 @@ class Record:
         """Apply one more event; events must come in order."""
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
-            self.answers[event.seq] = answer_of(event)
+            self.answers[event.seq] = _answer(event)
             self.n_taught += event.n_taught
         elif event.kind == SKIP:
             self.skipped[event.seq] = event
@@ -171,8 +144,7 @@ def replay(events: Iterable[Event], record: Record | None = None) -> Record:
     return record
 
 
-def answer_of(event: Event) -> Answer:
-    """The answer in an event."""
+def _answer(event: Event) -> Answer:
     payload = event.payload
     return Answer(
         event.seq,
@@ -192,9 +164,5 @@ def answer_of(event: Event) -> Answer:
 
 def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
     """How many of the next events it takes to reach `n_taught` answers; all of them if too few."""
-    total = record.n_taught
-    for position, event in enumerate(events):
-        total += event.n_taught
-        if total >= n_taught:
-            return position + 1
-    return len(events)
+    totals = list(accumulate(event.n_taught for event in events))
+    return min(1 + bisect_left(totals, n_taught - record.n_taught), len(events))

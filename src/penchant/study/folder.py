@@ -110,7 +110,8 @@ def keeps_ending(folder: Path) -> list[str]:
         return []
 
 
-FORMS = (".csv", ".jsonl", ".parquet")
+FORMS = {".csv": "FORMAT csv, HEADER", ".jsonl": "FORMAT json", ".parquet": "FORMAT parquet"}
+"""By ending: DuckDB's options."""
 
 
 def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
@@ -119,24 +120,14 @@ def write_votes(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
     if path.suffix not in FORMS:
         raise DataError(f"{path.name} must end in one of {', '.join(FORMS)}")
-    columns = _columns(rows)
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder, duckdb.connect() as con:
-        names = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-        con.execute(f"CREATE TABLE votes ({names})")
         lines = Path(folder) / "votes.jsonl"
         lines.write_text("\n".join(json.dumps(row) for row in rows))
-        if rows:
-            con.execute(
-                "INSERT INTO votes BY NAME SELECT * FROM read_json(?, columns = ?, "
-                "format = 'newline_delimited')",
-                [str(lines), columns],
-            )
-        options = {
-            ".csv": "FORMAT csv, HEADER",
-            ".jsonl": "FORMAT json",
-            ".parquet": "FORMAT parquet",
-        }[path.suffix]
-        con.execute(f"COPY (FROM votes) TO '{str(path).replace(chr(39), chr(39) * 2)}' ({options})")
+        votes = "FROM read_json(?, columns = ?, format = 'newline_delimited')"
+        target = str(path).replace("'", "''")
+        con.execute(
+            f"COPY ({votes}) TO '{target}' ({FORMS[path.suffix]})", [str(lines), _columns(rows)]
+        )
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:

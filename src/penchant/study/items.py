@@ -34,18 +34,16 @@ def read_items(path: Path, media_folder: Path) -> tuple[list[NewItem], list[str]
         notes.insert(0, f"{path.name} begins with no names of columns: every line is an item")
     items, lines = [], dict[str, int]()
     for line, row in enumerate(rows, start=first_line):
-        name = row[name_column].strip()
+        name, where = row[name_column].strip(), f"{path.name} line {line}"
         if not name:
-            raise DataError(
-                f"{path.name} line {line} has no {name_column}: every item needs a name"
-            )
+            raise DataError(f"{where} has no {name_column}: every item needs a name")
         if name in lines:
             raise DataError(
-                f"{path.name} line {line} names {name!r}, as line {lines[name]} does: names must "
-                "differ; leave one out or tell them apart"
+                f"{where} names {name!r}, as line {lines[name]} does: names must differ; leave "
+                "one out or tell them apart"
             )
         lines[name] = line
-        medium, body = _shown(row, shown, path, line, media_folder)
+        medium, body = _shown(row, shown, path, where, media_folder)
         values = {h: _number(row[h]) or 0.0 for h in features}
         items.append(NewItem(name, medium, body, values))
     if len(items) < 2:
@@ -104,23 +102,23 @@ def _names_columns(table: list[list[str]], path: Path) -> bool:
 
 
 def _shown(
-    row: dict[str, str], columns: list[str], path: Path, line: int, folder: Path
+    row: dict[str, str], columns: list[str], path: Path, where: str, folder: Path
 ) -> tuple[str, str]:
     given = [h for h in columns if row[h].strip()]
     if len(given) > 1:
-        raise DataError(f"{path.name} line {line} has both {given[0]} and {given[1]}: give one")
+        raise DataError(f"{where} has both {given[0]} and {given[1]}: give one")
     if not given:
         return "text", ""
     medium, cell = given[0].lower(), row[given[0]]
     if medium not in FILES:
         if len(cell) > LARGEST_TEXT:
             raise DataError(
-                f"{path.name} line {line} has {len(cell)} characters of {medium}: at most "
-                f"{LARGEST_TEXT} can be shown"
+                f"{where} has {len(cell)} characters of {medium}: at most {LARGEST_TEXT} can be "
+                "shown"
             )
         return medium, cell
     file = path.parent / cell.strip()
-    what = f"{path.name} line {line}: {medium} {cell.strip()}"
+    what = f"{where}: {medium} {cell.strip()}"
     if not file.is_file():
         raise DataError(f"{what} is not there: the path is read from the folder of {path.name}")
     if file.stat().st_size > LARGEST_FILE:

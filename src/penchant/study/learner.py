@@ -6,7 +6,6 @@ answers that stand then. Between two points the model learns by `tell` and `with
 events, in one go or in pieces, with or without a snapshot, gives the same ranking to rounding.
 """
 
-import signal
 import tempfile
 import time
 import warnings
@@ -24,18 +23,7 @@ import numpy as np
 from sklearn.base import clone
 
 import penchant as pc
-from penchant.ask import (
-    Belief,
-    Joint,
-    Part,
-    Pool,
-    TopSettled,
-    Verdict,
-    all_pairs,
-    answers_left,
-    choose,
-    grow,
-)
+from penchant import ask
 from penchant.errors import DataError
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood, get
@@ -169,9 +157,8 @@ class StudyLearner:
             model: Any = pc.MultiUserGP(progress=False, **settings)
         else:
             model = pc.PreferenceGP(**settings)
-        with warnings.catch_warnings():
-            # every study begins with items that no comparison connects yet
-            warnings.simplefilter("ignore", pc.DataWarning)
+        # every study begins with items that no comparison connects yet
+        with warnings.catch_warnings(action="ignore", category=pc.DataWarning):
             return model.fit(self._X(), data)
 
     def _X(self) -> FloatArray | None:
@@ -184,16 +171,15 @@ class StudyLearner:
         X = (X - X.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
         return X if X.size else None
 
-    def belief(self, person: str | None = None) -> Joint:
+    def belief(self, person: str | None = None) -> ask.Joint:
         """The belief about the active items' utilities, in `record.active()` order."""
-        items = list(self.record.items)
-        index = np.array([items.index(item) for item in self.record.active()], dtype=np.intp)
+        index = np.flatnonzero(list(self.record.items.values()))
         if self.model is None:
             likelihood = get("ties" if self.config.tie else "probit")
-            return Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)
+            return ask.Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)
         known = person is not None and person in self.model.comparisons_.users
         whole = self.model.belief(person if known else None)
-        return Joint.of(Part(whole, index))
+        return ask.Joint.of(ask.Part(whole, index))
 
     def ranking(self) -> list[dict[str, Any]]:
         """The table of the model, items by id, and whether they are still asked about."""
@@ -206,23 +192,23 @@ class StudyLearner:
             row["active"] = self.record.items[row["item"]]
         return rows
 
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> ask.Verdict | None:
         """Whether enough is known, by the study's stop rule."""
         if self.model is None:
             return None
         n, rng = len(self.record.taught()), np.random.default_rng(self.record.seq)
         return self._stop_rule().check(self.belief(), n, rng)
 
-    def _stop_rule(self) -> TopSettled:
-        return TopSettled(self.config.stop_top, self.config.stop_level)
+    def _stop_rule(self) -> ask.TopSettled:
+        return ask.TopSettled(self.config.stop_top, self.config.stop_level)
 
     def one_future(self, number: int) -> int | None:
         """Answers that one simulated future needs until the stop rule holds; None: > HORIZON."""
         belief = self.belief()
         leading = np.argsort(-belief.mean, kind="stable")[: CONTENDERS + self.config.stop_top]
         rng = np.random.default_rng([self.record.seq, number])
-        contenders, criterion = Joint.of(Part(belief, leading)), self.config.criterion
-        return answers_left(contenders, self._stop_rule(), criterion, HORIZON, 1, rng).median
+        contenders, criterion = ask.Joint.of(ask.Part(belief, leading)), self.config.criterion
+        return ask.answers_left(contenders, self._stop_rule(), criterion, HORIZON, 1, rng).median
 
     def model_file(self) -> bytes:
         """The model as its file; empty while there is none."""
@@ -261,18 +247,19 @@ def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Compariso
     by_form: dict[str, list[Answer]] = {}
     for answer in answers:
         by_form.setdefault(_form(answer), []).append(answer)
-    parts = [_AS_DATA[form](said, items) for form, said in by_form.items()]
+    parts = [
+        _pairs(said, items) if form == "pair" else _larger(form, said, items)
+        for form, said in by_form.items()
+    ]
     data = reduce(pc.Comparisons.extend, parts)
     return data if len(parts) == 1 else data.bare()
 
 
 def _pairs(said: list[Answer], items: Sequence[str]) -> pc.Comparisons:
-    pairs = [pair for answer in said for pair in answer.pairs()]
-    tie = [pair.tie for pair in pairs]
-    first = [pair.first for pair in pairs]
+    winner, loser, tie, first = zip(*(answer.pair() for answer in said), strict=True)
     return pc.Comparisons.from_pairs(
-        [pair.winner for pair in pairs],
-        [pair.loser for pair in pairs],
+        winner,
+        loser,
         tie=tie if any(tie) else None,
         count=[answer.count for answer in said],
         first=first if any(first) else None,
@@ -281,22 +268,14 @@ def _pairs(said: list[Answer], items: Sequence[str]) -> pc.Comparisons:
     )
 
 
-def _choices(said: list[Answer], items: Sequence[str]) -> pc.Comparisons:
+def _larger(form: str, said: list[Answer], items: Sequence[str]) -> pc.Comparisons:
     each = [answer for answer in said for _ in range(answer.count)]
-    chosen = [answer.items[answer.order[0][0]] for answer in each]
-    sets = [answer.items for answer in each]
-    user = [answer.user for answer in each]
-    return pc.Comparisons.from_choices(chosen, sets, user=user, items=items)
-
-
-def _rankings(said: list[Answer], items: Sequence[str]) -> pc.Comparisons:
-    each = [answer for answer in said for _ in range(answer.count)]
-    orders = [[[answer.items[at] for at in group] for group in answer.order] for answer in each]
     users = [answer.user for answer in each]
-    return pc.Comparisons.from_rankings(orders, users=users, items=items)
-
-
-_AS_DATA = {"pair": _pairs, "best": _choices, "rank": _rankings}
+    orders = [[[answer.items[at] for at in group] for group in answer.order] for answer in each]
+    if form == "rank":
+        return pc.Comparisons.from_rankings(orders, users=users, items=items)
+    chosen, sets = [order[0][0] for order in orders], [answer.items for answer in each]
+    return pc.Comparisons.from_choices(chosen, sets, user=users, items=items)
 
 
 def _parameters(model: Any) -> dict[str, Any]:
@@ -309,8 +288,8 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:
     """The hyperparameters in a model's file; None if it cannot be read."""
-    if not at or not content:
-        return LearnedParameters() if not at else None
+    if not at:
+        return LearnedParameters()
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / "model"
         path.write_bytes(content)
@@ -350,9 +329,8 @@ def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | 
         return None
     data = comparisons(answers, items)
     likelihood = "ties" if data.tie.any() else "probit"
-    with warnings.catch_warnings():
-        # every study begins with items that no comparison connects yet
-        warnings.simplefilter("ignore", pc.DataWarning)
+    # every study begins with items that no comparison connects yet
+    with warnings.catch_warnings(action="ignore", category=pc.DataWarning):
         model = pc.CommunityGP(likelihood=likelihood, random_state=0).fit(None, data)
         support = model.support_
     real = model.communities_ if support.verdict == "supported" else []
@@ -372,7 +350,7 @@ def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | 
 
 
 def best_questions(
-    belief: Belief,
+    belief: ask.Belief,
     items: Sequence[str],
     config: Config,
     k: int,
@@ -387,7 +365,7 @@ def best_questions(
     rng = np.random.default_rng(seed)
     # in random order, so that of pairs that are equally good any may come first
     part = rng.permutation(len(items))[:MOST_ITEMS]
-    belief, items = Joint.of(Part(belief, part)), [items[i] for i in part]
+    belief, items = ask.Joint.of(ask.Part(belief, part)), [items[i] for i in part]
     place = {item: position for position, item in enumerate(items)}
     held = [
         (place[a], place[b])
@@ -396,7 +374,7 @@ def best_questions(
         if a in place and b in place
     ]
     open_pairs: IntArray = np.array(held, dtype=np.intp).reshape(-1, 2)
-    pool = Pool(all_pairs(len(items)), np.zeros(len(items)))
+    pool = ask.Pool(ask.all_pairs(len(items)), np.zeros(len(items)))
     pool.avoid(open_pairs)
     too_even = np.empty((0, 2), dtype=np.intp)
     if config.apart > 0.0:
@@ -407,13 +385,13 @@ def best_questions(
     n = min(k, int(np.count_nonzero(pool.open)))
     pairs = too_even[: k - n]
     if n:
-        chosen = choose(belief, pool, n, config.criterion, 0.0, rng, pending=open_pairs)
+        chosen = ask.choose(belief, pool, n, config.criterion, 0.0, rng, pending=open_pairs)
         pairs = np.concatenate([chosen, pairs])
-    sets = pairs.tolist() if config.size == 2 else grow(belief, pairs, config.size, rng)
+    sets = pairs.tolist() if config.size == 2 else ask.grow(belief, pairs, config.size, rng)
     return [tuple(items[i] for i in one) for one in sets]
 
 
-def p_first(belief: Belief, items: Sequence[str], question: Sequence[str]) -> float | None:
+def p_first(belief: ask.Belief, items: Sequence[str], question: Sequence[str]) -> float | None:
     """P(the first of two items is preferred), a tie counted half; None for larger questions."""
     if len(question) != 2 or not set(question) <= set(items):
         return None
@@ -421,7 +399,7 @@ def p_first(belief: Belief, items: Sequence[str], question: Sequence[str]) -> fl
     return float(_p_first(belief, first, second)[0])
 
 
-def _p_first(belief: Belief, first: IntArray, second: IntArray) -> FloatArray:
+def _p_first(belief: ask.Belief, first: IntArray, second: IntArray) -> FloatArray:
     mean, var = belief.difference(first, second)
     likelihood = belief.likelihood
     p = likelihood.prob(mean, var)
@@ -429,29 +407,30 @@ def _p_first(belief: Belief, first: IntArray, second: IntArray) -> FloatArray:
 
 
 def top_up(
-    learner: StudyLearner, queue: Queue, asked: dict[str, set[str]], stock: int
+    learner: StudyLearner, queue: Queue, asked: dict[str, list[str]], stock: int
 ) -> list[Prepared]:
     """Questions that fill every queue to its length, the emptiest queues first.
 
-    asked: by person, the keys of the questions they got; the new ones are added.
+    asked: by person, the keys of all questions that they got, repeated ones too.
     """
     config, record = learner.config, learner.record
     items, short = record.active(), max(0, stock - queue.stock)
     wanted = sorted(
-        (have, person, queue.asked.get(person, 0) + have - queue.prepared[person])
-        for person in asked
+        (have, person, len(keys) + have - queue.prepared[person])
+        for person, keys in asked.items()
         for have in range(queue.prepared[person], config.ahead)
     )
     is_personal = config.model == "personal" and learner.model is not None
-    beliefs: dict[str | None, Joint] = {None: learner.belief()}
+    beliefs: dict[str | None, ask.Joint] = {None: learner.belief()}
+    known = {person: set(keys) for person, keys in asked.items()}
     # with so many, everybody finds enough that they were not asked
-    most_asked = max(map(len, asked.values()), default=0)
+    most_asked = max(map(len, known.values()), default=0)
     n_shared = short + most_asked + (0 if is_personal else len(wanted))
     shared = best_questions(beliefs[None], items, config, n_shared, queue.pending, record.seq)
     best = dict.fromkeys(asked, shared)
     for person in asked if is_personal else ():
         beliefs[person] = learner.belief(person)
-        n = config.ahead + len(asked[person])
+        n = config.ahead + len(known[person])
         best[person] = best_questions(beliefs[person], items, config, n, queue.pending, record.seq)
     held = {pair_key(question) for question in queue.pending}
     made: list[Prepared] = []
@@ -463,7 +442,7 @@ def top_up(
             held.add(pair_key(found))
 
     for _, person, number in wanted:
-        kind, known = rules.kind_of(config, person, number), asked[person]
+        kind = rules.kind_of(config, person, number)
         rng = rules.draw(kind, person, number)
         if kind == CHECK:
             check = rules.check_items(rng.randrange(len(config.checks)), config)
@@ -471,11 +450,11 @@ def top_up(
         elif kind == REPEAT and (earlier := record.repeatable(person)):
             prepare(person, REPEAT, rng.choice(earlier))
         else:
-            found = None if kind == RANDOM else rules.take_new(best[person], known, held)
-            found = found or rules.random_items(items, config.size, known, held, rng)
+            found = None if kind == RANDOM else rules.take_new(best[person], known[person], held)
+            found = found or rules.random_items(items, config.size, known[person], held, rng)
             prepare(person, RANDOM if kind == RANDOM else NORMAL, found)
         if made and made[-1].participant == person:
-            known.add(pair_key(made[-1].items))
+            known[person].add(pair_key(made[-1].items))
     for number in range(short):
         found = rules.take_new(shared, set(), held) or rules.random_items(
             items, config.size, set(), held, rules.draw("stock", record.seq, number)
@@ -549,7 +528,7 @@ class Worker:
     def _prepare(self, it: Study) -> int:
         now, version = self.now(), self.learner.record.seq
 
-        def look(conn: Any) -> tuple[Queue, dict[str, set[str]]]:
+        def look(conn: Any) -> tuple[Queue, dict[str, list[str]]]:
             queue = learning.queue_of(conn, self.study, it.config, now, version)
             short = [p for p, n in queue.prepared.items() if n < it.config.ahead]
             return queue, learning.asked_pairs(conn, short)
@@ -636,9 +615,8 @@ class Worker:
         }
 
 
-def work(database: Database, stop: Flag | None = None) -> None:
+def work(database: Database, stop: Flag) -> None:
     """Run the models of all studies of a database until `stop` is set."""
-    stop = stop or _on_signals()
     workers: dict[str, Worker] = {}
     pause = IDLE_SECONDS
     warming = Thread(target=warm_up, name="warm up", daemon=True)
@@ -663,10 +641,3 @@ def warm_up() -> None:
     learner = StudyLearner(Config("Which?"), {"a": {}, "b": {}})
     learner.advance([*events, Event(2, ANSWER, payload=told)])
     learner.ranking()
-
-
-def _on_signals() -> Flag:
-    flag = Flag()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: flag.set())
-    return flag

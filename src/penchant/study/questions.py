@@ -87,8 +87,8 @@ def take_new(
     >>> take_new(waiting, asked={"a|b"}, held=set()), waiting
     (('a', 'c'), [('a', 'b'), ('b', 'c')])
     """
-    for place, items in enumerate(candidates):
-        if pair_key(items) not in asked | held:
+    for place, key in enumerate(map(pair_key, candidates)):
+        if key not in asked and key not in held:
             return candidates.pop(place)
     return None
 

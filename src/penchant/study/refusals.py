@@ -23,11 +23,7 @@ STATUS = {
 
 
 class Refusal(DataError):
-    """A request that the state of the study does not allow.
-
-    >>> Refusal("closed", "the study is closed").code
-    'closed'
-    """
+    """A request that the state of the study does not allow. code: one of STATUS."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -59,10 +55,6 @@ class ParticipantRefusal(Refusal):
 
 @cache
 def strings(language: str) -> dict[str, str]:
-    """Every string of a language.
-
-    >>> strings("de")["skip"]
-    'Überspringen'
-    """
+    """Every string of a language, by name."""
     file = resources.files("penchant.study") / "web" / "strings" / f"{language}.json"
     return json.loads(file.read_text(encoding="utf-8"))

@@ -18,11 +18,7 @@ NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class RobotTaste:
-    """A robot's utilities: a draw that all robots share, plus a draw of its own.
-
-    >>> RobotTaste(seed=1).utility("tea") == RobotTaste(seed=1).utility("tea")
-    True
-    """
+    """A robot's utilities: a draw that all robots share, plus a draw of its own."""
 
     seed: int = 0
     person: int = 0
@@ -103,12 +99,7 @@ class Robot:
     """One simulated participant."""
 
     def __init__(
-        self,
-        http: httpx.AsyncClient,
-        study: str,
-        plan: RobotPlan,
-        number: int,
-        crowd: RobotCrowd,
+        self, http: httpx.AsyncClient, study: str, plan: RobotPlan, number: int, crowd: RobotCrowd
     ) -> None:
         self.http, self.base, self.plan, self.crowd = http, f"/s/{study}", plan, crowd
         self.delay = plan.ramp * number / max(1, plan.people)
@@ -147,11 +138,11 @@ class Robot:
 
     def order(self, question: dict[str, Any]) -> list[list[int]]:
         """This robot's answer: by utilities with noise, so that a choice of two is probit."""
-        felt = []
-        for place, option in enumerate(question["options"]):
-            noise = self.rng.gauss(0.0, math.sqrt(0.5))
-            felt.append((self.taste.utility(shown_content(option)) + noise, place))
-        places = [place for _, place in sorted(felt, reverse=True)]
+        felt = [
+            self.taste.utility(shown_content(option)) + self.rng.gauss(0.0, math.sqrt(0.5))
+            for option in question["options"]
+        ]
+        places = sorted(range(len(felt)), key=felt.__getitem__, reverse=True)
         if question["form"] == "rank":
             return [[place] for place in places]
         return [[places[0]], sorted(places[1:])]

@@ -101,7 +101,7 @@ def _how(code: int) -> str:
 
 
 class Supervisor:
-    """Runs the web processes and the model process of a folder until `stop` is called."""
+    """Runs the web processes and the model process of a folder until `stopping` is set."""
 
     def __init__(
         self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
@@ -115,7 +115,7 @@ class Supervisor:
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Start all processes and keep them running; return after `stop`."""
+        """Start all processes and keep them running; in the end, end them."""
         try:
             while not self.stopping.is_set():
                 before = [child.deaths for child in self.children]
@@ -138,15 +138,11 @@ class Supervisor:
                 process.kill()
                 process.wait()
 
-    def stop(self) -> None:
-        """End `run`, which ends all processes."""
-        self.stopping.set()
 
-
-def stop_on_signals(supervisor: Supervisor) -> None:
-    """Stop the supervisor on SIGINT and SIGTERM."""
+def stop_on_signals(stop: threading.Event) -> None:
+    """Set `stop` on SIGINT and SIGTERM."""
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: supervisor.stop())
+        signal.signal(number, lambda *_: stop.set())
 
 
 def wait_until_up(address: str, seconds: float = 30.0) -> None:
@@ -184,27 +180,26 @@ def running(folder: Path, port: int = 0, seconds: float = 30.0) -> Iterator[str]
             wait_until_up(address, seconds)
             yield address
         finally:
-            supervisor.stop()
+            supervisor.stopping.set()
             thread.join()
 
 
-@click.group()
-def main() -> None:
-    """The processes of a study."""
-
-
-@main.command()
+@click.command()
+@click.argument("role", type=click.Choice(("web", "work")))
 @click.argument("folder")
-@click.option("--fd", required=True, type=int)
 @click.option("--parent", required=True, type=int)
+@click.option("--fd", type=int)
 @click.option("--proxies", default="")
-def web(folder: str, fd: int, parent: int, proxies: str) -> None:
-    """Serve on an inherited socket."""
+def main(role: str, folder: str, parent: int, fd: int, proxies: str) -> None:
+    """A process of a study: serve on an inherited socket, or run the models."""
+    die_with(parent)
+    if role == "work":
+        run_model(folder, migrate=False)
+        return
     import uvicorn
 
     from penchant.study.web import create_app
 
-    die_with(parent)
     sys.setswitchinterval(SWITCH_SECONDS)
     config = server_config(create_app(Folder(folder), migrate=False), proxies)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
@@ -225,23 +220,16 @@ def server_config(app: Any, proxies: str) -> "uvicorn.Config":
     )
 
 
-@main.command()
-@click.argument("folder")
-@click.option("--parent", required=True, type=int)
-def work(folder: str, parent: int) -> None:
-    """Run the model process."""
-    die_with(parent)
-    run_model(folder, migrate=False)
-
-
 def run_model(folder: str | Path, *, migrate: bool = True) -> None:
     """Run the models of a folder's studies until a signal ends it."""
-    from penchant.study.learner import work as learn
+    from penchant.study.learner import work
 
     if hasattr(os, "nice"):
         os.nice(NICE)
     with Folder(folder).open(durable=False, migrate=migrate) as database:
-        learn(database)
+        stop = threading.Event()
+        stop_on_signals(stop)
+        work(database, stop)
 
 
 def die_with(parent: int) -> None:

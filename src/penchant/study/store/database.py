@@ -27,7 +27,8 @@ except ImportError:  # Windows: SQLite's own waiting serves, less evenly
 
 T = TypeVar("T")
 P = ParamSpec("P")
-Job = Callable[[Connection], T]
+Job = Callable[Concatenate[Connection, P], T]
+"""A function of a connection and further arguments."""
 
 LOCK = 0x70656E63
 """The advisory lock of PostgreSQL that all writers take: "penc" in ASCII."""
@@ -64,7 +65,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._readers = _engine(self.url, "BEGIN", durable)
         self._writers = _engine(self.url, "BEGIN IMMEDIATE", durable)
-        self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Job[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._work, name="writer", daemon=True)
         self._writer.start()
 
@@ -74,22 +75,16 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def read(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    def read(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a job that changes nothing, on one consistent state."""
         with self._readers.connect() as conn, conn.begin():
             return job(conn, *args, **options)
 
-    def write(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    def write(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a job and return its result once it is committed; its errors are raised here."""
         return self.submit(job, *args, **options).result()
 
-    def submit(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> "Future[T]":
+    def submit(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> "Future[T]":
         """Queue a job for the writer thread."""
         future: Future[T] = Future()
         self._jobs.put((lambda conn: job(conn, *args, **options), future))
@@ -143,28 +138,20 @@ class Database:
             yield
 
     def _work(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            batch, last = [first], False
-            while not last and len(batch) < LARGEST_BATCH and not self._jobs.empty():
-                entry = self._jobs.get()
-                if entry is None:
-                    last = True
-                else:
-                    batch.append(entry)
-            self._commit(batch)
-            if last:
-                return
+        batch: list[tuple[Job[[], Any], Future[Any]] | None] = []
+        while None not in batch:  # which `close` puts at the end
+            batch = [self._jobs.get()]
+            while len(batch) < LARGEST_BATCH and not self._jobs.empty():
+                batch.append(self._jobs.get())
+            self._commit([entry for entry in batch if entry is not None])
 
-    def _commit(self, batch: list[tuple[Job[Any], "Future[Any]"]]) -> None:
+    def _commit(self, batch: list[tuple[Job[[], Any], "Future[Any]"]]) -> None:
         """Run jobs in one transaction. Each may fail alone; results are set after the commit."""
         outcomes: list[tuple[Any, Exception | None]] = []
         try:
             with self._queued(), self._writers.connect() as conn, conn.begin():
                 self._lock(conn)
-                if len(batch) == 1:
-                    outcomes = [(batch[0][0](conn), None)]
-                else:
-                    outcomes = [_try(conn, job) for job, _ in batch]
+                outcomes = [_try(conn, job) for job, _ in batch]
         except Exception as error:
             outcomes = [(None, error)] * len(batch)
         for (_, future), (result, failure) in zip(batch, outcomes, strict=True):
@@ -174,7 +161,7 @@ class Database:
                 future.set_exception(failure)
 
 
-def _try(conn: Connection, job: Job[Any]) -> tuple[Any, Exception | None]:
+def _try(conn: Connection, job: Job[[], Any]) -> tuple[Any, Exception | None]:
     savepoint = conn.begin_nested()
     try:
         result = job(conn)

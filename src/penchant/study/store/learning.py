@@ -11,8 +11,8 @@ from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import ERASE
 from penchant.study.questions import OPEN, PREPARED, Prepared
+from penchant.study.store import participants, studies
 from penchant.study.store import tables as t
-from penchant.study.store.participants import PRESENT_SECONDS, of_present
 from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
@@ -25,12 +25,11 @@ FRESH = 0.8
 class Queue:
     """Prepared and open questions: of each person who is present, and of the common stock.
 
-    prepared: how many questions wait for a person; asked: how many they ever got; pending: the
-    items of every question that somebody is expected to answer.
+    prepared: how many questions wait for a person; pending: the items of every question that
+    somebody is expected to answer.
     """
 
-    prepared: dict[str, int] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
+    prepared: dict[str, int]
     pending: list[tuple[str, ...]] = field(default_factory=list)
     stock: int = 0
 
@@ -51,18 +50,8 @@ class Snapshot:
 
 def queue_of(conn: Connection, study: str, config: Config, now: float, version: int = 0) -> Queue:
     """Read the queue; stock questions of much older models do not count."""
-    p, q = t.participant.c, t.question.c
-    present = conn.execute(
-        sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
-    ).scalars()
-    queue = Queue(prepared=dict.fromkeys(present, 0))
-    if queue.prepared:
-        asked = conn.execute(
-            sa.select(q.participant, sa.func.count())
-            .where(q.study == study, q.participant.in_(queue.prepared))
-            .group_by(q.participant)
-        )
-        queue.asked = {row[0]: row[1] for row in asked}
+    q = t.question.c
+    queue = Queue(dict.fromkeys(conn.execute(_present(study, now)).scalars(), 0))
     waiting = conn.execute(
         sa.select(q.participant, q.shown, q.kind, q.state, q.leased_until).where(
             q.study == study, q.state.in_((PREPARED, OPEN)), ~_is_stale(version)
@@ -80,15 +69,18 @@ def queue_of(conn: Connection, study: str, config: Config, now: float, version: 
     return queue
 
 
-def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, set[str]]:
-    """Which sets of items each of some people were asked about, or have waiting."""
+def _present(study: str, now: float) -> sa.Select[Any]:
+    p = t.participant.c
+    return sa.select(p.id).where(p.study == study, p.last_seen > now - participants.PRESENT_SECONDS)
+
+
+def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, list[str]]:
+    """The sets of items of all questions that each of some people got, or have waiting."""
     q = t.question.c
-    found: dict[str, set[str]] = {person: set() for person in people}
-    if not people:
-        return found
+    found: dict[str, list[str]] = {person: [] for person in people}
     query = sa.select(q.participant, q.pair).where(q.participant.in_(people))
-    for person, pair in conn.execute(query):
-        found[person].add(pair)
+    for person, pair in conn.execute(query) if people else ():
+        found[person].append(pair)
     return found
 
 
@@ -96,50 +88,19 @@ def prepare(
     conn: Connection, study: str, questions: Sequence[Prepared], version: int, now: float
 ) -> int:
     """Insert prepared questions, without those whose items or person were removed meanwhile."""
-    i, p = t.item.c, t.participant.c
-    active = set(conn.execute(sa.select(i.id).where(i.study == study, i.active)).scalars())
-    people = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+    active = {row.id for row in studies.items_of(conn, study) if row.active}
+    people = {None, *studies.people_of(conn, study)}
     rows: list[dict[str, Any]] = []
-    asked: dict[str, int] = {}
-    for question in questions:
-        real = question.kind != rules.CHECK
-        if question.participant is not None and question.participant not in people:
-            continue
-        if real and not active.issuperset(question.items):
-            continue
-        for item in question.items if real else ():
-            asked[item] = asked.get(item, 0) + 1
-        # one after another, so that they are handed out in the order of their choice
-        rows.append(_row(question, study, version, now + 1e-6 * len(rows)))
+    for chosen in questions:
+        is_check = chosen.kind == rules.CHECK
+        if chosen.participant in people and (is_check or active.issuperset(chosen.items)):
+            # one after another, so that they are handed out in the order of their choice
+            row = participants.question_row(chosen, new_id(), study, now + 1e-6 * len(rows))
+            rows.append(row | {"model_version": version, "state": PREPARED})
+            participants.count_asked(conn, chosen.items)  # those of a check are no items
     if rows:
         conn.execute(t.question.insert(), rows)
-    if asked:
-        change = [{"item_id": item, "more": n} for item, n in asked.items()]
-        conn.execute(
-            t.item.update()
-            .where(i.id == sa.bindparam("item_id"))
-            .values(asked=i.asked + sa.bindparam("more")),
-            change,
-        )
     return len(rows)
-
-
-def _row(question: Prepared, study: str, version: int, at: float) -> dict[str, Any]:
-    name = new_id()
-    shown, p = rules.shown_order(question.items, name), question.p_before
-    return {
-        "id": name,
-        "study": study,
-        "participant": question.participant,
-        "shown": shown,
-        "pair": rules.pair_key(question.items),
-        "form": question.form,
-        "kind": question.kind,
-        "p_before": p if p is None or shown[0] == question.items[0] else 1.0 - p,
-        "model_version": version,
-        "state": PREPARED,
-        "created": at,
-    }
 
 
 def _is_stale(version: int) -> sa.ColumnElement[bool]:
@@ -150,9 +111,8 @@ def _is_stale(version: int) -> sa.ColumnElement[bool]:
 
 def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) -> int:
     """Delete prepared questions of absent people, and stale ones."""
-    p, q = t.participant.c, t.question.c
-    present = sa.select(p.id).where(p.study == study, p.last_seen > now - PRESENT_SECONDS)
-    left_alone = sa.and_(q.participant.is_not(None), q.participant.not_in(present))
+    q = t.question.c
+    left_alone = sa.and_(q.participant.is_not(None), q.participant.not_in(_present(study, now)))
     waiting = t.question.delete().where(q.study == study, q.state == PREPARED)
     return conn.execute(waiting.where(sa.or_(left_alone, _is_stale(version)))).rowcount
 
@@ -167,7 +127,7 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
     erased = sa.select(e.payload).where(e.study == study, e.kind == ERASE, e.seq > snapshot.seq)
     whole = not any(payload["events"] for payload in conn.execute(erased).scalars())
     if not whole:
-        summary = of_present(conn, study, snapshot.summary)
+        summary = participants.of_present(conn, study, snapshot.summary)
         snapshot = Snapshot(snapshot.seq, 0, b"", summary)
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq == snapshot.seq))
     conn.execute(t.snapshot.insert().values(study=study, created=now, **vars(snapshot)))
@@ -180,12 +140,8 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
 def last_snapshot(conn: Connection, study: str) -> Snapshot | None:
     """The newest snapshot that has a model."""
     s = t.snapshot.c
-    row = conn.execute(
-        sa.select(s.seq, s.learned_at, s.model, s.summary)
-        .where(s.study == study, sa.func.length(s.model) > 0)
-        .order_by(s.seq.desc())
-        .limit(1)
-    ).first()
+    query = sa.select(s.seq, s.learned_at, s.model, s.summary).order_by(s.seq.desc())
+    row = conn.execute(query.where(s.study == study, sa.func.length(s.model) > 0)).first()
     return None if row is None else Snapshot(*row)
 
 

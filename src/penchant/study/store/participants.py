@@ -1,5 +1,6 @@
 """Jobs of participants: join, erase, get questions, answer, undo."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,8 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
-from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED
-from penchant.study.refusals import ParticipantRefusal, Refusal
+from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Prepared
+from penchant.study.refusals import ParticipantRefusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
 from penchant.study.store.studies import RUNNING
@@ -40,43 +41,30 @@ def join(
         raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
     if external_id_hash is not None:
-        before = conn.execute(
-            sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
-        ).scalar()
-        if before is not None and before == known:
-            return str(before)
+        same = sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
+        before = conn.execute(same).scalar()
         if before is not None:
+            if before == known:
+                return str(before)
             theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before)
             if conn.execute(theirs).first() is not None:
                 raise ParticipantRefusal("conflict", "other_browser")
             _remove(conn, before)
     if it.state != RUNNING:
-        raise not_running(it.state)
+        raise ParticipantRefusal(it.state, it.state)
     invite = None
     if token is not None:
         invite = studies.find_invite(conn, study, token, "participant", now)
-        if invite.uses_left is not None:
-            conn.execute(
-                t.invite.update()
-                .where(t.invite.c.id == invite.id)
-                .values(uses_left=t.invite.c.uses_left - 1)
-            )
+        i = t.invite.c
+        used = t.invite.update().where(i.id == invite.id, i.uses_left.is_not(None))
+        conn.execute(used.values(uses_left=i.uses_left - 1))
     elif not it.config.open_link:
         raise ParticipantRefusal("token", "invitation")
     person = new_id()
-    kind = "panel" if external_id_hash else "invited" if invite else "anonymous"
-    conn.execute(
-        t.participant.insert().values(
-            id=person,
-            study=study,
-            kind=kind,
-            external_id_hash=external_id_hash,
-            invite=invite.id if invite else None,
-            consent=now if consent else None,
-            joined=now,
-            last_seen=now,
-        )
-    )
+    row = {"id": person, "study": study, "joined": now, "last_seen": now}
+    row["kind"] = "panel" if external_id_hash else "invited" if invite else "anonymous"
+    row |= {"invite": invite and invite.id, "external_id_hash": external_id_hash}
+    conn.execute(t.participant.insert(), row | {"consent": now if consent else None})
     return person
 
 
@@ -101,17 +89,14 @@ def erase(conn: Connection, study: str, person: str, now: float) -> int:
         later = (s.study == study, s.seq >= first_answer)
         for row in conn.execute(sa.select(s.seq, s.summary).where(*later)).all():
             kept = {"model": b"", "learned_at": 0, "summary": of_present(conn, study, row.summary)}
-            conn.execute(
-                t.snapshot.update().where(s.study == study, s.seq == row.seq).values(**kept)
-            )
+            conn.execute(t.snapshot.update().where(*later, s.seq == row.seq).values(kept))
     studies.append(conn, study, ERASE, {"events": gone}, now)
     return gone
 
 
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without the rows of erased people."""
-    p = t.participant.c
-    present = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+    present = studies.people_of(conn, study)
     rows = summary.get("raters", [])
     return {**summary, "raters": [row for row in rows if row["participant"] in present]}
 
@@ -124,21 +109,10 @@ def _remove(conn: Connection, person: str) -> int:
 
 def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, Any]]:
     """The participants for the owner: by random ids, never by a panel's."""
-    p, e = t.participant.c, t.event.c
-    answers = (
-        sa.select(e.participant, sa.func.count().label("n"))
-        .where(e.study == study, e.live, e.kind == ANSWER)
-        .group_by(e.participant)
-        .subquery()
-    )
-    n_answers = sa.func.coalesce(answers.c.n, 0).label("answers")
+    p = t.participant.c
     is_here = (p.last_seen > now - PRESENT_SECONDS).label("here")
-    rows = conn.execute(
-        sa.select(p.id, p.kind, p.joined, n_answers, is_here)
-        .outerjoin_from(t.participant, answers, answers.c.participant == p.id)
-        .where(p.study == study)
-        .order_by(p.joined)
-    )
+    query = sa.select(p.id, p.kind, p.joined, t.N_ANSWERS, is_here)
+    rows = conn.execute(query.where(p.study == study).order_by(p.joined))
     return [dict(row._mapping) for row in rows]
 
 
@@ -148,13 +122,6 @@ def participant(conn: Connection, study: str, person: str) -> Any:
     if row is None:
         raise ParticipantRefusal("forbidden", "stranger")
     return row
-
-
-def not_running(state: str) -> Refusal:
-    """The refusal of a study that is paused or closed."""
-    if state == studies.PAUSED:
-        return ParticipantRefusal("paused", "paused")
-    return ParticipantRefusal("closed", "closed")
 
 
 @dataclass(frozen=True)
@@ -209,17 +176,31 @@ def _balanced_random(
     items = _first_new([row.id for row in least_asked], it.config.size, asked)
     if items is None:
         return None
+    count_asked(conn, items)
+    chosen = Prepared(person, tuple(items), it.config.format, RANDOM)
+    return conn.execute(t.INSERT_OPEN, question_row(chosen, question, it.id, now) | lent).one()
+
+
+def count_asked(conn: Connection, items: Sequence[str]) -> None:
+    """Count that a question is about these items."""
+    i = t.item.c
     conn.execute(t.item.update().where(i.id.in_(items)).values(asked=i.asked + 1))
-    new = {
+
+
+def question_row(chosen: Prepared, question: str, study: str, at: float) -> dict[str, Any]:
+    """The row of a new question: the order of showing is drawn here."""
+    shown, p = rules.shown_order(chosen.items, question), chosen.p_before
+    return {
         "id": question,
-        "study": it.id,
-        "shown": rules.shown_order(items, question),
-        "pair": rules.pair_key(items),
-        "form": it.config.format,
-        "kind": RANDOM,
-        "created": now,
+        "study": study,
+        "participant": chosen.participant,
+        "shown": shown,
+        "pair": rules.pair_key(shown),
+        "form": chosen.form,
+        "kind": chosen.kind,
+        "p_before": p if p is None or shown[0] == chosen.items[0] else 1.0 - p,
+        "created": at,
     }
-    return conn.execute(t.INSERT_OPEN, new | lent).one()
 
 
 def _first_new(ids: list[str], size: int, asked: set[str]) -> list[str] | None:
@@ -233,13 +214,7 @@ def _first_new(ids: list[str], size: int, asked: set[str]) -> list[str] | None:
 
 
 def answer(
-    conn: Connection,
-    study: str,
-    person: str,
-    question: str,
-    order: Any,
-    ms: int | None,
-    now: float,
+    conn: Connection, study: str, person: str, question: str, order: Any, ms: int | None, now: float
 ) -> tuple[int, bool]:
     """Record an answer, or with order None a skip.
 
@@ -247,31 +222,24 @@ def answer(
     answered after its lease has ended and after the study was closed.
     """
     config = studies.get(conn, study).config
-    row = _question(conn, study, person, question)
-    live = _live_answer(conn, question)
+    row, live = _asked(conn, study, person, question)
     if live is not None:
-        return live.seq, True
+        return live, True
     if row.state != OPEN:
         raise ParticipantRefusal("conflict", "not_shown")
     ms = None if ms is None else max(0, min(int(ms), 2**31 - 1))
+    payload = {"items": row.shown, "kind": row.kind}
     if order is None:
         if not config.skip:
             raise ParticipantRefusal("bad", "skip")
-        kind, state, payload = SKIP, SKIPPED, {"items": row.shown, "kind": row.kind}
+        kind, state = SKIP, SKIPPED
     else:
         may_tie = config.tie and row.kind != CHECK
         groups = rules.check_order(order, len(row.shown), row.form, may_tie)
-        payload = {
-            "items": row.shown,
-            "order": groups,
-            "form": row.form,
-            "kind": row.kind,
-            "p_before": row.p_before,
-        }
+        payload |= {"order": groups, "form": row.form, "p_before": row.p_before}
         kind, state = ANSWER, ANSWERED
-    seq = studies.append(
-        conn, study, kind, payload, now, participant=person, question=question, ms=ms
-    )
+    who = {"participant": person, "question": question, "ms": ms}
+    seq = studies.append(conn, study, kind, payload, now, **who)
     conn.execute(t.SET_QUESTION, {"which": question, "to_state": state})
     return seq, False
 
@@ -280,12 +248,11 @@ def undo(conn: Connection, study: str, person: str, question: str, now: float) -
     """Withdraw one of a person's last answers; its question opens again, before all others."""
     it = studies.get(conn, study)
     participant(conn, study, person)
-    _question(conn, study, person, question)
-    live = _live_answer(conn, question)
+    _, live = _asked(conn, study, person, question)
     if live is None:
         return  # a retry: it was withdrawn before
     if it.state != RUNNING:
-        raise not_running(it.state)
+        raise ParticipantRefusal(it.state, it.state)
     e = t.event.c
     last = conn.execute(
         sa.select(e.seq)
@@ -293,28 +260,20 @@ def undo(conn: Connection, study: str, person: str, question: str, now: float) -
         .order_by(e.seq.desc())
         .limit(it.config.undo)
     ).scalars()
-    if live.seq not in set(last):
+    if live not in set(last):
         raise ParticipantRefusal("conflict", "undo", n=it.config.undo)
-    mine = (e.study == study, e.seq == live.seq)
-    conn.execute(t.event.update().where(*mine).values(live=False))
+    conn.execute(t.event.update().where(e.study == study, e.seq == live).values(live=False))
     # a withdrawal names its question too, but is no live answer to it
     who = {"participant": person, "question": question, "live": False}
-    studies.append(conn, study, WITHDRAW, {"of": live.seq}, now, **who)
-    lease = now + it.config.lease_seconds
-    conn.execute(
-        t.question.update()
-        .where(t.question.c.id == question)
-        .values(state=OPEN, leased_until=lease)
-    )
+    studies.append(conn, study, WITHDRAW, {"of": live}, now, **who)
+    again = {"state": OPEN, "leased_until": now + it.config.lease_seconds}
+    conn.execute(t.question.update().where(t.question.c.id == question).values(again))
 
 
-def _question(conn: Connection, study: str, person: str, question: str) -> Any:
+def _asked(conn: Connection, study: str, person: str, question: str) -> tuple[Any, int | None]:
+    """A person's question, and the number of its answer that was not withdrawn."""
     asked = {"which": question, "in_study": study, "who": person}
     row = conn.execute(t.QUESTION, asked).first()
     if row is None:
         raise ParticipantRefusal("unknown", "question")
-    return row
-
-
-def _live_answer(conn: Connection, question: str) -> Any:
-    return conn.execute(t.LIVE_ANSWER, {"which": question}).first()
+    return row, conn.execute(t.LIVE_ANSWER, asked).scalar()

@@ -75,36 +75,23 @@ def _named(known: dict[str, Any] | None, names: dict[str, str]) -> dict[str, Any
 
 def counts(conn: Connection, study: str, now: float) -> dict[str, Any]:
     """Counts of answers, skips and questions, and the rate of answers."""
-    e, q = t.event.c, t.question.c
-    mine = (e.study == study, e.live)
-    rows = conn.execute(
-        sa.select(
-            e.kind,
-            sa.func.count().label("n"),
-            sa.func.sum(sa.case((e.at > now - RATE_SECONDS, 1), else_=0)).label("recent"),
-        )
-        .where(*mine, e.kind.in_((ANSWER, SKIP)))
-        .group_by(e.kind)
-    ).all()
-    by_kind = {row.kind: row for row in rows}
-    asked = conn.execute(
-        sa.select(
-            sa.func.count(q.opened).label("all"),
-            sa.func.sum(
-                sa.case((sa.and_(q.opened.is_not(None), q.model_version.is_(None)), 1), else_=0)
-            ).label("missed"),
-        ).where(q.study == study)
-    ).one()
-    answers = by_kind.get(ANSWER)
-    taken_in = sa.select(sa.func.sum(e.payload["count"].as_integer()))
-    imported = conn.execute(taken_in.where(*mine, e.kind == IMPORT)).scalar() or 0
+    e, q, count = t.event.c, t.question.c, sa.func.count
+    given = sa.select(
+        count().filter(e.kind == ANSWER),
+        count().filter(e.kind == ANSWER, e.at > now - RATE_SECONDS),
+        count().filter(e.kind == SKIP),
+        sa.func.sum(e.payload["count"].as_integer()).filter(e.kind == IMPORT),
+    ).where(e.study == study, e.live)
+    answers, recent, skips, imported = conn.execute(given).one()
+    asked = sa.select(count(q.opened), count(q.opened).filter(q.model_version.is_(None)))
+    questions, without_model = conn.execute(asked.where(q.study == study)).one()
     return {
-        "answers": (answers.n if answers else 0) + imported,
-        "imported": imported,
-        "answers_last_minute": int(answers.recent) if answers else 0,
-        "skips": by_kind[SKIP].n if SKIP in by_kind else 0,
-        "questions": asked.all,
-        "without_model": int(asked.missed or 0),
+        "answers": answers + (imported or 0),
+        "imported": imported or 0,
+        "answers_last_minute": recent,
+        "skips": skips,
+        "questions": questions,
+        "without_model": without_model,
     }
 
 
@@ -140,16 +127,10 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
 
 
 def _pair_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
-    (pair,) = answer.pairs()
-    return [
-        {
-            "winner": names[pair.winner],
-            "loser": names[pair.loser],
-            "tie": pair.tie,
-            "question": answer.seq,
-            "shown_first": names[answer.items[0]] if pair.first else None,
-        }
-    ]
+    winner, loser, tie, first = answer.pair()
+    shown_first = names[answer.items[0]] if first else None
+    row = {"winner": names[winner], "loser": names[loser], "tie": tie}
+    return [row | {"question": answer.seq, "shown_first": shown_first}]
 
 
 def _ballot_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:

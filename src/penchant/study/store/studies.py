@@ -49,11 +49,10 @@ def create(
     conn: Connection, study: str, config: Config, items: Sequence[NewItem], at: float
 ) -> None:
     """Create a study."""
-    if conn.execute(sa.select(t.study.c.id).where(t.study.c.id == study)).first() is not None:
+    if study in names(conn):
         raise Refusal("conflict", f"there is a study {study!r} already: choose another name")
-    conn.execute(
-        t.study.insert().values(id=study, config=config.to_json(), state=RUNNING, seq=0, created=at)
-    )
+    row = {"id": study, "config": config.to_json(), "state": RUNNING, "seq": 0, "created": at}
+    conn.execute(t.study.insert(), row)
     add_items(conn, study, items, at)
 
 
@@ -102,12 +101,7 @@ def change_config(conn: Connection, study: str, changes: dict[str, Any]) -> Conf
 
 
 def append(
-    conn: Connection,
-    study: str,
-    kind: str,
-    payload: dict[str, Any],
-    at: float,
-    **columns: Any,
+    conn: Connection, study: str, kind: str, payload: dict[str, Any], at: float, **columns: Any
 ) -> int:
     """Append an event and return its number."""
     seq = int(conn.execute(t.NEXT_NUMBER, {"in_study": study}).scalar_one())
@@ -119,11 +113,8 @@ def append(
 def events_after(conn: Connection, study: str, seq: int = 0) -> list[Event]:
     """All events after a number, in order."""
     e = t.event.c
-    rows = conn.execute(
-        sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
-        .where(e.study == study, e.seq > seq)
-        .order_by(e.seq)
-    )
+    query = sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
+    rows = conn.execute(query.where(e.study == study, e.seq > seq).order_by(e.seq))
     return [Event(*row) for row in rows]
 
 
@@ -154,22 +145,17 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
 
 def retire(conn: Connection, study: str, item: str, at: float) -> None:
     """Retire an item: it is not asked about any more, its answers stay."""
-    found = conn.execute(
-        sa.select(t.item.c.active).where(t.item.c.study == study, t.item.c.id == item)
-    ).first()
-    if found is None:
+    active = {row.id: row.active for row in items_of(conn, study)}
+    if item not in active:
         raise Refusal("unknown", "there is no such item in this study")
-    if not found.active:
+    if not active[item]:
         return
-    active = sum(row.active for row in items_of(conn, study))
-    if active - 1 < get(conn, study).config.size:
+    if sum(active.values()) - 1 < get(conn, study).config.size:
         raise Refusal("conflict", "too few items would be left for a question: add others first")
     conn.execute(t.item.update().where(t.item.c.id == item).values(active=False))
     q = t.question.c
-    prepared = conn.execute(
-        sa.select(q.id, q.shown).where(q.study == study, q.state == PREPARED)
-    ).all()
-    gone = [row.id for row in prepared if item in row.shown]
+    prepared = sa.select(q.id, q.shown).where(q.study == study, q.state == PREPARED)
+    gone = [row.id for row in conn.execute(prepared) if item in row.shown]
     conn.execute(t.question.delete().where(q.id.in_(gone)))
     append(conn, study, RETIRE, {"item": item}, at)
 
@@ -178,6 +164,12 @@ def items_of(conn: Connection, study: str) -> list[Any]:
     """The rows of all items, in the order of arrival."""
     query = sa.select(t.item).where(t.item.c.study == study).order_by(t.item.c.position)
     return list(conn.execute(query).all())
+
+
+def people_of(conn: Connection, study: str) -> set[str]:
+    """The ids of all participants."""
+    p = t.participant.c
+    return set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
 
 
 def items_by_id(conn: Connection, ids: Iterable[str]) -> list[Any]:
@@ -190,7 +182,6 @@ def import_answers(
     study: str,
     rows: Iterable[dict[str, Any]],
     at: float,
-    *,
     is_export: bool = False,
 ) -> int:
     """Import answers: items by name, order, form, count, user. Return how many rows were new.
@@ -202,8 +193,7 @@ def import_answers(
     ids = {row.name: row.id for row in items_of(conn, study)}
     here, own = Counter[Any](), set[str]()
     if is_export:
-        p, e = t.participant.c, t.event.c
-        own = set(conn.execute(sa.select(p.id).where(p.study == study)).scalars())
+        own, e = people_of(conn, study), t.event.c
         before = sa.select(e.payload).where(e.study == study, e.kind == IMPORT)
         for payload in conn.execute(before).scalars():
             here[_answer_key(payload["items"], payload)] += payload["count"]
@@ -246,41 +236,32 @@ def create_invite(
     get(conn, study)
     if uses is not None and uses < 1:
         raise Refusal("bad", f"uses is {uses}: an invite must serve at least once")
-    token = new_token()
-    conn.execute(
-        t.invite.insert().values(
-            id=new_id(),
-            study=study,
-            token_hash=hash_token(token),
-            role=role,
-            label=label,
-            uses_left=uses,
-            expires=None if days is None else at + 86_400.0 * days,
-            created=at,
-        )
-    )
+    token, expires = new_token(), None if days is None else at + 86_400.0 * days
+    row = {"id": new_id(), "study": study, "token_hash": hash_token(token), "created": at}
+    row |= {"role": role, "label": label, "uses_left": uses, "expires": expires}
+    conn.execute(t.invite.insert(), row)
     return token
 
 
 def find_invite(conn: Connection, study: str, token: str, role: str, now: float) -> Any:
     """The invite of a token; unknown, foreign, expired and used-up ones get the same refusal."""
     i = t.invite.c
-    row = conn.execute(
-        sa.select(t.invite).where(
-            i.token_hash == hash_token(token), i.study == study, i.role == role
-        )
-    ).first()
-    if row is None or (row.expires is not None and row.expires <= now) or row.uses_left == 0:
+    mine = (i.token_hash == hash_token(token), i.role == role)
+    row = conn.execute(_valid_invites(study, now).where(*mine)).first()
+    if row is None or row.uses_left == 0:
         raise ParticipantRefusal("token", "link")
     return row
 
 
 def get_invite(conn: Connection, study: str, invite: str, now: float) -> Any | None:
     """An invite by its id, or None if it is gone or expired."""
+    return conn.execute(_valid_invites(study, now).where(t.invite.c.id == invite)).first()
+
+
+def _valid_invites(study: str, now: float) -> sa.Select[Any]:
     i = t.invite.c
-    row = conn.execute(sa.select(t.invite).where(i.id == invite, i.study == study)).first()
-    expired = row is not None and row.expires is not None and row.expires <= now
-    return None if expired else row
+    lasts = sa.or_(i.expires.is_(None), i.expires > now)
+    return sa.select(t.invite).where(i.study == study, lasts)
 
 
 def invites_of(conn: Connection, study: str) -> list[dict[str, Any]]:

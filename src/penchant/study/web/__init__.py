@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 
 import penchant
 from penchant.errors import DataError
-from penchant.study.config import FOLLOW_BROWSER
 from penchant.study.folder import Folder
 from penchant.study.items import find_media
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
@@ -96,7 +95,7 @@ async def _explain(request: Request, error: Any) -> Response:
     status = STATUS[refusal.code]
     headers = {"Retry-After": RETRY_AFTER[status]} if status in RETRY_AFTER else None
     if "text/html" in request.headers.get("accept", ""):
-        words = language(request, FOLLOW_BROWSER)
+        words = language(request)
         study = request.path_params.get("study", "")
         return page("refusal", words, status, message=refusal.in_language(words), study=study)
     return JSONResponse({"error": refusal.code, "message": str(refusal)}, status, headers)

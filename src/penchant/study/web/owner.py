@@ -8,15 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
-from fastapi.responses import (
-    FileResponse,
-    HTMLResponse,
-    JSONResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile, responses
 from pydantic import BaseModel, Field, FiniteFloat, Json
 from starlette.background import BackgroundTask
 
@@ -26,7 +18,7 @@ from penchant.study.refusals import Refusal
 from penchant.study.store import participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, language, page, site_of
+from penchant.study.web.site import Site, form_of, language, page, site_of
 
 
 async def owner_site(study: StudyName, request: Request) -> Site:
@@ -68,14 +60,14 @@ class InviteIn(BaseModel):
 
 
 @router.get("")
-async def get_study(study: StudyName, site: Owned) -> JSONResponse:
+async def get_study(study: StudyName, site: Owned) -> responses.JSONResponse:
     """Settings, counts, ranking, raters, calibration."""
     it = await site.read(studies.get, study)
-    return JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
+    return responses.JSONResponse({"config": it.config.to_json(), **await overview(site, study)})
 
 
 @router.patch("")
-async def change_study(study: StudyName, changes: Changes, site: Owned) -> JSONResponse:
+async def change_study(study: StudyName, changes: Changes, site: Owned) -> responses.JSONResponse:
     """Pause, run or close it; change settings."""
     now = site.now()
 
@@ -102,7 +94,7 @@ async def add_items(
     study: StudyName, items: Annotated[list[ItemIn], Field(max_length=10_000)], site: Owned
 ) -> dict[str, list[str]]:
     """Add items while the study runs."""
-    new = [NewItem(item.name, item.media, item.body, item.features) for item in items]
+    new = [NewItem(**dict(item)) for item in items]
     return {"ids": await site.write(studies.add_items, study, new, site.now())}
 
 
@@ -117,10 +109,8 @@ async def upload_item(
 ) -> dict[str, list[str]]:
     """Add one item that is a file, its features as JSON; the client's name and type are ignored."""
     content = await file.read(LARGEST_FILE + 1)
-    ending = FilePath(file.filename or "").suffix
-    stored = await asyncio.to_thread(
-        store_media, site.folder.media, content, ending, medium, "the file"
-    )
+    given = (content, FilePath(file.filename or "").suffix, medium, "the file")
+    stored = await asyncio.to_thread(store_media, site.folder.media, *given)
     new = [NewItem(name, medium, stored, features or {})]
     try:
         return {"ids": await site.write(studies.add_items, study, new, site.now())}
@@ -148,8 +138,8 @@ async def make_invites(study: StudyName, wanted: InviteIn, site: Owned) -> dict[
     now = site.now()
 
     def job(conn: Any) -> list[str]:
-        given = (wanted.role, wanted.label, wanted.uses, wanted.days)
-        return [studies.create_invite(conn, study, now, *given) for _ in range(wanted.n)]
+        given = wanted.model_dump(exclude={"n"})
+        return [studies.create_invite(conn, study, now, **given) for _ in range(wanted.n)]
 
     tokens = await site.write(job)
     return {"paths": [invite_path(study, wanted.role, token) for token in tokens]}
@@ -180,10 +170,10 @@ async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
 
 
 @router.get("/plan")
-async def plan(study: StudyName, site: Owned) -> JSONResponse:
+async def plan(study: StudyName, site: Owned) -> responses.JSONResponse:
     """How many more answers, people and how much money until enough is known."""
     state = await overview(site, study)
-    return JSONResponse({name: state[name] for name in ("stop", "left", "plan")})
+    return responses.JSONResponse({name: state[name] for name in ("stop", "left", "plan")})
 
 
 @router.get("/export")
@@ -191,7 +181,7 @@ async def export(
     study: StudyName,
     site: Owned,
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
-) -> FileResponse:
+) -> responses.FileResponse:
     """All answers that were not withdrawn, as `penchant rank` reads them."""
     rows = await site.read(lambda c: list(reports.export_rows(c, study)))
     return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
@@ -207,37 +197,35 @@ async def import_votes(
     """
     content = await file.read(LARGEST_FILE + 1)
     rows, is_export = await asyncio.to_thread(read_votes, content)
-    return {
-        "rows": await site.write(
-            studies.import_answers, study, rows, site.now(), is_export=is_export
-        )
-    }
+    given = (study, rows, site.now(), is_export)
+    return {"rows": await site.write(studies.import_answers, *given)}
 
 
 @router.get("/backup")
-async def backup(study: StudyName, site: Owned) -> FileResponse:
+async def backup(study: StudyName, site: Owned) -> responses.FileResponse:
     """A copy of the database and media as one file, made while the study runs."""
     return await _download(
         f"{study}-backup.zip", lambda path: backup_to(site.folder, site.database, path)
     )
 
 
-async def _download(name: str, write: Callable[[FilePath], None]) -> FileResponse:
+async def _download(name: str, write: Callable[[FilePath], None]) -> responses.FileResponse:
     """Write a temporary file and send it; afterwards it is deleted."""
     folder = FilePath(tempfile.mkdtemp(prefix="penchant-"))
     await asyncio.to_thread(write, folder / name)
     clean = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-    return FileResponse(folder / name, filename=name, background=clean)
+    return responses.FileResponse(folder / name, filename=name, background=clean)
 
 
 health = APIRouter(tags=["health"])
 
 
 @health.get("/healthz")
-async def healthz(request: Request) -> Response:
+async def healthz(request: Request) -> responses.Response:
     """Whether answers can be written, the folder is there and no process keeps ending."""
     problems = await site_of(request).problems()
-    return JSONResponse({"ok": not problems, "problems": problems}, 503 if problems else 200)
+    content = {"ok": not problems, "problems": problems}
+    return responses.JSONResponse(content, 503 if problems else 200)
 
 
 pages = APIRouter(tags=["owner"])
@@ -248,35 +236,33 @@ MOST_STREAMS = 50
 """Open dashboards of one process: each reads the database every LIVE_SECONDS."""
 
 
-@pages.get("/o/{study}", response_class=HTMLResponse)
-async def dashboard(study: StudyName, request: Request) -> Response:
+@pages.get("/o/{study}", response_class=responses.HTMLResponse)
+async def dashboard(study: StudyName, request: Request) -> responses.Response:
     """The dashboard, or with a link's key the sign-in page; a GET changes nothing."""
     site = site_of(request)
     it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
     key = request.query_params.get("key", "")[:200]
     if key:
-        words = language(request, it.config.language)
-        return page("login", words, study=study, key=key)
+        return page("login", language(request, it.config.language), study=study, key=key)
     await site.require_owner(request, study)
     features = sorted(items[0].features) if items else []
     return page("dashboard", "en", study=study, config=it.config, features=features)
 
 
 @pages.post("/o/{study}/login")
-async def login(study: StudyName, request: Request) -> Response:
+async def login(study: StudyName, request: Request) -> responses.Response:
     """Exchange the key of a link for a cookie."""
     site = site_of(request)
-    form = await request.form()
-    key, now = str(form.get("key") or "")[:200], site.now()
+    key = (await form_of(request)).get("key", "")[:200]
     async with site.guessing(request):
-        invite = await site.read(studies.find_invite, study, key, "owner", now)
-    response = RedirectResponse(f"/o/{study}", 303)
+        invite = await site.read(studies.find_invite, study, key, "owner", site.now())
+    response = responses.RedirectResponse(f"/o/{study}", 303)
     site.give_cookie(request, response, "owner", study, {"id": invite.id})
     return response
 
 
-@router.get("/live", response_class=StreamingResponse)
-async def live(study: StudyName, request: Request, site: Owned) -> StreamingResponse:
+@router.get("/live", response_class=responses.StreamingResponse)
+async def live(study: StudyName, request: Request, site: Owned) -> responses.StreamingResponse:
     """Server-sent events: the overview, whenever it has changed."""
     streams = request.app.state
     if streams.open_streams >= MOST_STREAMS:
@@ -298,7 +284,7 @@ async def live(study: StudyName, request: Request, site: Owned) -> StreamingResp
         finally:
             streams.open_streams -= 1
 
-    return StreamingResponse(
+    return responses.StreamingResponse(
         changes(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
     )
 

@@ -15,7 +15,7 @@ from penchant.study.store import participants, studies
 from penchant.study.store.participants import Turn
 from penchant.study.store.studies import RUNNING, Study
 from penchant.study.store.tables import hash_external_id
-from penchant.study.web.site import Site, address, as_html, language, page, site_of
+from penchant.study.web.site import Site, address, as_html, form_of, language, page, site_of
 
 router = APIRouter(prefix="/s/{study}", tags=["participants"])
 
@@ -69,25 +69,18 @@ async def join(study: StudyName, request: Request) -> Response:
     """Exchange a link's token, a panel's id or nothing for a cookie."""
     site = site_of(request)
     site.joins.check(address(request))
-    form = await request.form()
-    token, external = str(form.get("invite") or "") or None, str(form.get("panel") or "")[:200]
+    form = await form_of(request)
+    token, external = form.get("invite") or None, form.get("panel", "")[:200]
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
-    consent = form.get("consent") == "yes"
-    known = (site.cookie(request, "participant", study) or {}).get("id")
+    who: dict[str, Any] = {"token": token, "external_id_hash": hashed}
+    who["consent"] = form.get("consent") == "yes"
+    who["known"] = (site.cookie(request, "participant", study) or {}).get("id")
     async with site.guessing(request):
-        person = await site.write(
-            participants.join,
-            study,
-            site.now(),
-            token=token,
-            external_id_hash=hashed,
-            consent=consent,
-            known=known,
-        )
+        person = await site.write(participants.join, study, site.now(), **who)
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
     if form.get("lang") in LANGUAGES:
-        response.set_cookie("lang", str(form["lang"]), path=f"/s/{study}", samesite="lax")
+        response.set_cookie("lang", form["lang"], path=f"/s/{study}", samesite="lax")
     return response
 
 
@@ -135,9 +128,8 @@ async def answer(study: StudyName, reply: Reply, request: Request) -> JSONRespon
 async def vote(study: StudyName, request: Request) -> Response:
     """`answer` from a form, for browsers without scripts."""
     site, person = _who(request, study)
-    form = await request.form()
-    question = str(form.get("question") or "")[:64]
-    order = _order_of({key: str(value) for key, value in form.items()})
+    form = await form_of(request)
+    question, order = form.get("question", "")[:64], _order_of(form)
     await site.write(participants.answer, study, person, question, order, None, site.now())
     return RedirectResponse(f"/s/{study}/vote", 303)
 
@@ -154,8 +146,7 @@ async def undo(study: StudyName, which: Which, request: Request) -> JSONResponse
 async def undo_form(study: StudyName, request: Request) -> Response:
     """`undo` from a form."""
     site, person = _who(request, study)
-    form = await request.form()
-    question = str(form.get("question") or "")[:64]
+    question = (await form_of(request)).get("question", "")[:64]
     await site.write(participants.undo, study, person, question, site.now())
     return RedirectResponse(f"/s/{study}/vote", 303)
 
@@ -188,22 +179,23 @@ async def done(study: StudyName, request: Request) -> Response:
 @router.delete("/me")
 async def erase_me(study: StudyName, request: Request) -> JSONResponse:
     """Erase the participant who sends this, with all their data."""
-    site, person = _who(request, study)
-    site.erasures.check(address(request))
-    n = await site.erase(study, person)
-    return _forget(JSONResponse({"erased_events": n}), study)
+    return _forget(JSONResponse({"erased_events": await _erase(study, request)}), study)
 
 
 @router.post("/erase")
 async def erase_form(study: StudyName, request: Request) -> Response:
     """The same from a form."""
-    site, person = _who(request, study)
-    site.erasures.check(address(request))
-    await site.erase(study, person)
-    it = await site.read(studies.get, study)
+    await _erase(study, request)
+    it = await site_of(request).read(studies.get, study)
     words = language(request, it.config.language)
     heading = strings(words)["erased_title"]
     return _forget(page("message", words, heading=heading, text="erased"), study)
+
+
+async def _erase(study: str, request: Request) -> int:
+    site, person = _who(request, study)
+    site.erasures.check(address(request))
+    return await site.erase(study, person)
 
 
 def _forget(response: T, study: str) -> T:
@@ -246,21 +238,17 @@ async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
 
 
 def _question(site: Site, config: Config, row: Any) -> dict[str, Any]:
+    prompt, tie = config.question, config.tie and row.form == "pair"
     if row.kind == CHECK:
         number = int(row.shown[0].split("/")[1])
         check = config.checks[number] if number < len(config.checks) else None
         places = [int(item.split("/")[2]) for item in row.shown]
         texts = check.options if check else tuple("–" for _ in places)
         options = [{"kind": "text", "text": texts[k]} for k in places]
-        prompt = check.prompt if check else config.question
-        return {"id": row.id, "prompt": prompt, "form": row.form, "tie": False, "options": options}
-    return {
-        "id": row.id,
-        "prompt": config.question,
-        "form": row.form,
-        "tie": config.tie and row.form == "pair",
-        "options": [site.shown[item] for item in row.shown],
-    }
+        prompt = check.prompt if check else prompt
+    else:
+        options = [site.shown[item] for item in row.shown]
+    return {"id": row.id, "prompt": prompt, "form": row.form, "tie": tie, "options": options}
 
 
 def option(item: str, medium: str, body: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penchant.study.items import LARGEST_FILE
-from penchant.study.refusals import ParticipantRefusal, Refusal
+from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
@@ -58,14 +58,19 @@ class Safety:
             largest = LARGE_BODY if scope["path"].startswith("/api/") else SMALL_BODY
             announced = headers.get("content-length") or "0"
             if not announced.isdigit() or int(announced) > largest:
-                refusal = Refusal("too_large", f"at most {largest / 1e6:.3g} MB can be sent here")
+                refusal = too_large(largest)
             body.largest = largest
         if refusal is not None:
-            status = 413 if refusal.code == "too_large" else 403
+            status = STATUS[refusal.code]
             reply = JSONResponse({"error": refusal.code, "message": str(refusal)}, status)
             await reply(scope, receive, send_safely)
             return
         await self.app(scope, body.receive, send_safely)
+
+
+def too_large(largest: int) -> Refusal:
+    """The refusal of a body of more than `largest` bytes."""
+    return Refusal("too_large", f"at most {largest / 1e6:.3g} MB can be sent here")
 
 
 def why_not(headers: Headers) -> Refusal | None:
@@ -112,7 +117,7 @@ class _Body:
         self.seen += len(message.get("body", b""))
         if self.seen > self.largest:
             self.is_too_large = True
-            raise Refusal("too_large", f"at most {self.largest / 1e6:.3g} MB can be sent here")
+            raise too_large(self.largest)
         return message
 
 
@@ -150,7 +155,9 @@ class Rate:
     def allows(self, who: str) -> bool:
         """Whether one more is allowed; counts it if so."""
         slot, now = self._slot(who), self.clock()
-        used = self._used(slot, now)
+        used, at = self.numbers[slot], self.numbers[slot + 1]
+        # a later time was counted before the machine restarted
+        used = 0.0 if at > now else max(0.0, used - (now - at) * self.per_second)
         allowed = used + 1.0 <= self.burst
         self.numbers[slot], self.numbers[slot + 1] = used + allowed, now
         return allowed
@@ -159,12 +166,6 @@ class Rate:
         """Count one more, or refuse it."""
         if not self.allows(who):
             raise ParticipantRefusal("busy", "too_often")
-
-    def _used(self, slot: int, now: float) -> float:
-        used, at = self.numbers[slot], self.numbers[slot + 1]
-        if at > now:
-            return 0.0  # counted before the machine restarted
-        return max(0.0, used - (now - at) * self.per_second)
 
     def _slot(self, who: str) -> int:
         """The bucket of a name by a keyed hash: nobody can choose to share another's bucket."""

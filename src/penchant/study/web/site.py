@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import nh3
 from fastapi import Request, Response
@@ -16,17 +16,15 @@ from fastapi.responses import HTMLResponse
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
 from penchant.study.folder import SETTINGS, Folder, keeps_ending
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
 from penchant.study.store import Database, participants, studies
+from penchant.study.store.database import Job, P, T
 from penchant.study.web.safety import Rate, shared_numbers
 
-T = TypeVar("T")
-P = ParamSpec("P")
 SESSION_SECONDS = 90 * 86_400
 LEAST_ROOM = 4_000_000
 """Free bytes below which the disk counts as full: small writes may still succeed."""
@@ -73,15 +71,11 @@ class Site:
         self._looked, self._problems = time.monotonic(), found
         return found
 
-    async def write(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    async def write(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a job in the writer thread and wait for its commit."""
         return await asyncio.wrap_future(self.database.submit(job, *args, **options))
 
-    async def read(
-        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    async def read(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a job that changes nothing, in a thread."""
         return await asyncio.to_thread(lambda: self.database.read(job, *args, **options))
 
@@ -171,10 +165,18 @@ def address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-def language(request: Request, fixed: str) -> str:
-    """The language of a reply."""
-    wanted = request.query_params.get("lang") or request.cookies.get("lang")
-    return language_for(wanted, request.headers.get("accept-language"), fixed)
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form, as text."""
+    return {name: str(value) for name, value in (await request.form()).items()}
+
+
+def language(request: Request, fixed: str = FOLLOW_BROWSER) -> str:
+    """The language asked for, else the study's, else the first that a browser accepts."""
+    wanted = request.query_params.get("lang") or request.cookies.get("lang") or ""
+    accepted = request.headers.get("accept-language", "").split(",")
+    asked = [wanted, fixed, *(part.split(";")[0] for part in accepted)]
+    short = [name.strip().lower().split("-")[0] for name in asked]
+    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
 
 
 TAGS = {
@@ -182,17 +184,6 @@ TAGS = {
     *("h1", "h2", "h3", "h4", "table", "thead", "tbody", "tr", "th", "td"),
 }
 """Allowed HTML tags of Markdown: no links and no images, which would contact other servers."""
-
-
-def language_for(wanted: str | None, accepted: str | None, fixed: str = FOLLOW_BROWSER) -> str:
-    """The language asked for, else the study's, else the first that a browser accepts.
-
-    >>> language_for(None, "fr-FR, de-AT;q=0.8"), language_for(None, "de", "en")
-    ('de', 'en')
-    """
-    asked = [wanted or "", fixed, *(part.split(";")[0] for part in (accepted or "").split(","))]
-    short = [name.strip().lower().split("-")[0] for name in asked]
-    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
 
 
 @cache
@@ -222,5 +213,4 @@ def _environment() -> Environment:
 def page(name: str, language: str, status: int = 200, **content: Any) -> HTMLResponse:
     """A page from its template."""
     template = _environment().get_template(f"{name}.html")
-    text = strings(language)
-    return HTMLResponse(template.render(t=text, language=language, **content), status)
+    return HTMLResponse(template.render(t=strings(language), language=language, **content), status)
