@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penchant.data.build import code_strictly, read_numbers
 from penchant.data.names import Names, as_column, python_scalar
-from penchant.data.table import Table, make_read_only, same_fields
+from penchant.data.table import Table, count_left, make_read_only, same_fields
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
 
@@ -214,6 +214,24 @@ def joined_rankings(one: Rankings | None, two: Rankings | None) -> Rankings | No
             "must; build both alike, or drop users with pooled()"
         )
     return _concatenated(parts).merge() if parts else None
+
+
+def without_rankings(
+    orders: Rankings | None, answers: Rankings | None, items: Names
+) -> Rankings | None:
+    """Return the orders with `answers` taken back; the names are for messages."""
+    if answers is None:
+        return orders
+    others = answers.merge()
+
+    def in_words(row: int) -> str:
+        where = slice(others.start[row], others.start[row + 1])
+        return f"the ranking or choice of {[items[i] for i in others.item[where]]!r}"
+
+    count = np.zeros(0, dtype=np.intp) if orders is None else orders.count
+    at = np.full(len(others), -1) if orders is None else orders.locate(others)
+    left = count_left(count, at, others.count, in_words, "whole and by the same user")
+    return None if orders is None else orders.with_count(left)
 
 
 def all_pairs(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -1,11 +1,10 @@
 """Hold out comparisons for testing: whole answers, never a part of a ranking."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from penchant.data.choices import Rankings
 from penchant.errors import DataError
 from penchant.numerics.random import ContentKeys, Incidence, KeyArray, content_keys, hashed
 from penchant.numerics.types import BoolArray, IntArray
@@ -55,18 +54,6 @@ def _part(total: int, fraction: float, what: str) -> int:
     return part
 
 
-class _HasAnswers(Protocol):
-    """The part of `Comparisons` that is needed here."""
-
-    @property
-    def n_items(self) -> int: ...
-    @property
-    def n_users(self) -> int: ...
-    @property
-    def rankings(self) -> Rankings | None: ...
-    def single_pairs(self) -> Any: ...
-
-
 @dataclass(frozen=True, eq=False)
 class WholeAnswers:
     """Whole answers, single pairs first and then rankings, and the items of each.
@@ -82,8 +69,8 @@ class WholeAnswers:
     user: IntArray
 
     @classmethod
-    def of(cls, data: _HasAnswers) -> "WholeAnswers":
-        """Return all answers of a set of comparisons."""
+    def of(cls, data: Any) -> "WholeAnswers":
+        """Return all answers of some `Comparisons`."""
         single, orders = data.single_pairs(), data.rankings
         n = len(single)
         odd = [] if single.first is None else [single.first]
@@ -111,13 +98,11 @@ class WholeAnswers:
         return content_keys(held, self.user, self.count, n_items, max(n_users, 1))
 
 
-def folds(data: _HasAnswers, n_folds: int) -> list[IntArray]:
+def folds(said: WholeAnswers, keys: ContentKeys, n_folds: int) -> list[IntArray]:
     """Return, for each fold, how many occurrences of each answer it holds out.
 
     Each user's answers are spread evenly, in an order that depends on the answers only.
     """
-    said = WholeAnswers.of(data)
-    keys = said.keys(data.n_items, data.n_users)
     order = np.lexsort((keys.answer, keys.user[said.user]))
     last = np.empty(len(order), dtype=np.intp)
     last[order] = np.cumsum(said.count[order])

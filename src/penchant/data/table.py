@@ -1,12 +1,15 @@
 """Distinct rows with counts: how equal comparisons are found and become one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
+from penchant.data.names import Names
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
@@ -195,6 +198,30 @@ class Table:
             found[there] = here
         return found
 
+    def without(self, others: "Table", items: Names, users: Names) -> "Table":
+        """Return the rows with `others` taken back; the names are for messages."""
+        others = others.merge()
+
+        def in_words(row: int) -> str:
+            who = "" if others.user is None else f"{users[others.user[row]]!r} said: "
+            verb = "tied with" if others.tie[row] else "beat"
+            return f"{who}{items[others.winner[row]]!r} {verb} {items[others.loser[row]]!r}"
+
+        alike = "by the same user and with the same tie, margin and covariates"
+        count = count_left(self.count, self.locate(others), others.count, in_words, alike)
+        return replace(self, count=count).take(count > 0)
+
+    def times_compared(self, n_items: int) -> IntArray:
+        """(n_items,) how often each item was compared."""
+        ends = np.concatenate([self.winner, self.loser])
+        return np.bincount(ends, np.tile(self.count, 2), n_items).astype(np.intp)
+
+    def laplacian(self, n_items: int) -> sparse.csr_matrix:
+        """Return the (n_items, n_items) Laplacian of the comparison graph, weighted by counts."""
+        weight, shape = self.count.astype(np.float64), (n_items, n_items)
+        met = sparse.coo_matrix((weight, (self.winner, self.loser)), shape=shape)
+        return sparse.csr_matrix(csgraph.laplacian(met + met.T))
+
     def _columns(self) -> tuple[list[str], list[NDArray[Any]]]:
         """Everything but the count in the order of sorting, one column after the other; covariates
         come last and are not among the names."""
@@ -219,3 +246,32 @@ class Table:
         for name in turned.keys() & {"first", "covariates"}:
             turned[name][swap] = 0 - turned[name][swap]  # 0 - 0 is 0, and not -0
         return replace(self, **turned)
+
+
+def count_left(
+    count: IntArray, at: IntArray, times: IntArray, in_words: Callable[[int], str], alike: str
+) -> IntArray:
+    """Return the counts after the answers at `at` are taken back, `times` times each.
+
+    in_words : describes an answer that did not occur so often. alike : what has to be equal.
+    """
+    there = np.where(at < 0, 0, count[at] if len(count) else 0)
+    for row in np.flatnonzero(times > there)[:1]:
+        raise DataError(
+            f"{in_words(int(row))} is to be taken back {times[row]} times, but occurred "
+            f"{there[row]} times: take back only what was said, {alike}"
+        )
+    left = count.copy()
+    left[at] -= times
+    return left
+
+
+def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray]:
+    """Return the number of connected groups and the group of each of the n items."""
+    if n * n < len(winner):  # then some pairs occur many times, and once is enough
+        met = np.zeros(n * n, dtype=bool)
+        met[winner * n + loser] = True
+        winner, loser = np.divmod(np.flatnonzero(met), n)
+    edges = sparse.coo_matrix((np.ones(len(winner)), (winner, loser)), shape=(n, n))
+    n_groups, labels = csgraph.connected_components(edges, directed=False)
+    return int(n_groups), labels.astype(np.intp)
