@@ -26,7 +26,7 @@ from penchant.io.formats.ballots import read_ballots
 from penchant.io.formats.rows import (
     Reading,
     fetch_rows,
-    recognise,
+    recognise_rows,
     unrecognised,
     with_extra_columns,
 )
@@ -188,7 +188,7 @@ def _table_suffix(path: Path, others: Sequence[str] = ()) -> str:
 
 
 def _read(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
-    reading = recognise(duck.con, source, options)
+    reading = recognise_rows(duck.con, source, options)
     if reading is None:
         data = _read_ballots(duck, source, options)
     else:

@@ -27,7 +27,7 @@ from penchant.data import (
     settle,
 )
 from penchant.errors import DataError, DataWarning, warn
-from penchant.io.formats.rows import RowsByCode, json_names, recognise, rows_by_code
+from penchant.io.formats.rows import RowsByCode, json_names, recognise_rows, rows_by_code
 from penchant.io.read import check_file, open_file, read_file
 from penchant.io.recognise import SHOWN_FIRST, ReadOptions, filtered, plain
 from penchant.io.source import NO_GUESSES, literal, open_duck
@@ -325,7 +325,7 @@ def _bucket_file(path: Path, options: ReadOptions, folder: Path, n: int) -> _Buc
     """Read one file, check its rows, and write them by bucket."""
     with open_duck(str(path)) as duck:
         source = filtered(duck.con, open_file(duck, path), options.where)
-        reading = recognise(duck.con, source, options)
+        reading = recognise_rows(duck.con, source, options)
         if reading is None:
             raise DataError(
                 f"{path} cannot be scanned: each of its rows must be one comparison, of a winner "
