@@ -22,6 +22,7 @@ from penchant.data import (
     UNREADABLE,
     CodedRows,
     NameCodes,
+    Names,
     settle,
     whole_numbers,
 )
@@ -484,19 +485,12 @@ def fetch_rows(con: Any, source: Source, reading: Reading) -> CodedRows:
     return query.fetch("plain" if n_possible > _GROUPED_ROWS or has_extra else "grouped")
 
 
-class RowsByCode(NamedTuple):
-    """SQL of all rows by code, none of them fetched; `users` is a table of names and codes.
+def rows_by_code(con: Any, source: Source, reading: Reading) -> tuple[str, Names, str]:
+    """Return SQL of the rows behind `source` by code, the items in the order of their codes, and
+    the kind of users' names: "text" or "json" cells, or an SQL type.
 
-    items: codes there are final. kind: of users' names: "text" or "json" cells, or an SQL type.
+    Neither rows nor users are fetched: `users` is a table of their names and codes.
     """
-
-    sql: str
-    items: NameCodes
-    kind: str
-
-
-def rows_by_code(con: Any, source: Source, reading: Reading) -> RowsByCode:
-    """Code the rows behind `source`, which name their users, without fetching them or the users."""
     query = _RowQuery.of(con, source, reading, fetch_users=False)
     con.execute(
         """CREATE TEMP TABLE users AS SELECT name, row_number() OVER () - 1 AS code
@@ -504,7 +498,7 @@ def rows_by_code(con: Any, source: Source, reading: Reading) -> RowsByCode:
     )
     ((_, kind, *_), _) = con.execute("DESCRIBE users").fetchall()
     _, cells = name_cells(con, source, [source[reading.columns["user"]]])
-    return RowsByCode(query.sql("plain"), query.items, kind if cells == "typed" else cells)
+    return query.sql("plain"), query.items.names, kind if cells == "typed" else cells
 
 
 @dataclass(frozen=True)
