@@ -8,7 +8,7 @@ import pytest
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
-from penchant.io import SHAPES, WANTED, read_comparisons
+from penchant.io import SHAPES, SPELLINGS, WANTED, read_comparisons
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("duckdb")
@@ -259,6 +259,9 @@ def answers(data):
         ("winner,loser\na,b\n", {"shape": "best-worst"}, "no columns for shape='best-worst'"),
         ("ballot,item,rank\n1,tea,1\n1,tea,2\n", {}, "occur once in ballot '1'"),
         ("id,item,rank\n1,tea,0\n1,milk,1\n", {}, "it must be a rank"),
+        ("ballot,user,item,position\n1,u,a,1\n1,v,b,2\n", {}, "have one user, count and tied"),
+        ("ballot,item,position,count\n1,a,1,2\n1,b,2,3\n", {}, "have one user, count and tied"),
+        ("ballot,item,position,count\n1,a,1,0\n1,b,2,0\n", {}, "a count is '0'"),
         ("votes,item,position\nann,tea,1\nann,milk,2\n", {}, "shape="),
         (RATINGS, {}, "column 'item' row 3 is 'b': it must occur once in user 'u'"),
         ("user,item,rank,rating\nu,a,1,5\n", {}, "say shape='rankings' or shape='grades'"),
@@ -501,10 +504,11 @@ def test_a_spreadsheet_that_is_a_bomb(tmp_path):
         read_comparisons(path)
 
 
-def test_every_shape_is_in_the_docs():
+def test_every_shape_and_every_spelling_is_in_the_docs():
     page = Path(__file__).resolve().parents[2] / "docs" / "data.md"
     text = page.read_text(encoding="utf-8")
     assert [shape for shape in SHAPES if f"`{shape}`" not in text] == []
+    assert all(f"| {role} | {', '.join(words)}" in text for role, words in SPELLINGS.items())
 
 
 def test_a_column_of_strengths_beside_the_winner_is_the_margin(read):

@@ -95,11 +95,7 @@ class NameCodes(NamedTuple):
 
 
 def code_columns(
-    columns: dict[str, Any],
-    *,
-    items: Iterable[Any] | None,
-    users: Iterable[Any] | None,
-    covariates: Any = None,
+    *, items: Iterable[Any] | None, users: Iterable[Any] | None, covariates: Any, **columns: Any
 ) -> CodedRows:
     """Encode columns: winner, loser and any of user, tie, count, margin, first and time."""
     given = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penchant.data.build import code_strictly, read_numbers
 from penchant.data.names import Names, as_column, python_scalar
-from penchant.data.table import Table, count_left, make_read_only, same_fields
+from penchant.data.table import ArrayRecord, Table, count_left
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
 
@@ -34,7 +34,7 @@ class ChoiceStages:
 
 
 @dataclass(frozen=True, eq=False)
-class Rankings:
+class Rankings(ArrayRecord):
     """Distinct orders of three items or more, each with the number of times it was given.
 
     item, place: (N,) the items of all orders, one order after the other, best first; place counts
@@ -49,18 +49,8 @@ class Rankings:
     user: IntArray | None
     tied: BoolArray
 
-    def __post_init__(self) -> None:
-        make_read_only(self, vars(self))
-
     def __len__(self) -> int:
         return len(self.count)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rankings):
-            return NotImplemented
-        return same_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def size(self) -> IntArray:

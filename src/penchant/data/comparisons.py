@@ -21,7 +21,7 @@ from penchant.data.choices import (
 )
 from penchant.data.names import Encoder, Lookup, Names
 from penchant.data.split import WholeAnswers, folds, hold_out
-from penchant.data.table import Table, components, make_read_only, same_fields
+from penchant.data.table import ArrayRecord, Table, components
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
@@ -30,7 +30,7 @@ _COLUMNS = tuple(f.name for f in fields(Table))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons:
+class Comparisons(ArrayRecord):
     """Distinct comparisons between items, each with the number of times it was made.
 
     Make one with `from_pairs`, `from_rankings`, `from_scores`, `from_frame` or
@@ -78,9 +78,6 @@ class Comparisons:
     source: str = field(default="", compare=False)
     rankings: Rankings | None = None
 
-    def __post_init__(self) -> None:
-        make_read_only(self, _COLUMNS)
-
     @classmethod
     def from_pairs(
         cls,
@@ -109,17 +106,9 @@ class Comparisons:
         >>> data.n_items, data.users, data.user.tolist()
         (4, ('ann', 'bob'), [0, 1])
         """
-        columns = {
-            "winner": winner,
-            "loser": loser,
-            "user": user,
-            "tie": tie,
-            "count": count,
-            "margin": margin,
-            "first": first,
-            "time": time,
-        }
-        rows = code_columns(columns, items=items, users=users, covariates=covariates)
+        given = dict(locals())
+        del given["cls"]
+        rows = code_columns(**given)
         return cls.from_table(*build(rows), covariate_names=rows.covariate_names)
 
     @classmethod
@@ -250,13 +239,6 @@ class Comparisons:
     def __len__(self) -> int:
         """Number of distinct rows."""
         return len(self.winner)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Comparisons):
-            return NotImplemented
-        return same_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         who = f", {self.n_users} users" if self.users else ""

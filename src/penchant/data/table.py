@@ -1,6 +1,6 @@
 """Distinct rows with counts: how equal comparisons are found and become one."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -19,20 +19,23 @@ _EXACT = 2.0**53  # floating point adds whole numbers exactly below it
 _BINS_PER_ROW = 4  # keys are counted in bins while these are few, else they are sorted
 
 
-def make_read_only(record: Any, columns: Iterable[str]) -> None:
-    """Replace the arrays in some fields of a frozen dataclass by read-only views."""
-    for column in columns:
-        values = getattr(record, column)
-        if values is not None:
-            view = values.view()
-            view.flags.writeable = False
-            object.__setattr__(record, column, view)
+class ArrayRecord:
+    """Base of frozen dataclasses of arrays: these are read-only and compared entry by entry."""
 
+    __hash__ = None  # type: ignore[assignment]
 
-def same_fields(one: Any, two: Any) -> bool:
-    """Whether all fields that take part in comparison are equal, arrays entry by entry."""
-    names = [field.name for field in fields(one) if field.compare]
-    return all(np.array_equal(getattr(one, name), getattr(two, name)) for name in names)
+    def __post_init__(self) -> None:
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                view = values.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.compare]  # type: ignore[arg-type]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
 class _Digit(NamedTuple):

@@ -344,25 +344,11 @@ def _team(name: str) -> str:
 # Users and their preferences
 
 _SUSHI_ITEM_FEATURES = (
-    "style",
-    "major group",
-    "minor group",
-    "lightness",
-    "eaten often",
-    "price",
-    "sold often",
+    *("style", "major group", "minor group", "lightness", "eaten often", "price", "sold often"),
 )
 _SUSHI_USER_FEATURES = (
-    "gender",
-    "age",
-    "seconds needed",
-    "childhood prefecture",
-    "childhood region",
-    "childhood in the west",
-    "prefecture",
-    "region",
-    "in the west",
-    "moved",
+    *("gender", "age", "seconds needed", "childhood prefecture", "childhood region"),
+    *("childhood in the west", "prefecture", "region", "in the west", "moved"),
 )
 _SUSHI_A_ROWS = [0, 1, 2, 3, 4, 6, 7, 8, 26, 29]
 """Set A numbers its ten items 0 … 9; these are their rows in the table of all hundred."""
