@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
@@ -60,12 +60,6 @@ def as_counts(data):
     }
 
 
-@given(rows, st.randoms(use_true_random=False))
-def test_merging_does_not_depend_on_the_order_of_rows(raw, random):
-    shuffled = random.sample(raw, len(raw))
-    assert build(raw) == build(shuffled)
-
-
 @given(rows, st.permutations(range(N_ITEMS)))
 def test_relabelling_items_permutes_the_indices(raw, place):
     """The universe in another order: the same comparisons by name, indices moved."""
@@ -80,14 +74,6 @@ def as_ignoring_tie_order(data):
         (user, *(sorted((winner, loser)) if tie else (winner, loser)), tie): count
         for (user, winner, loser, tie), count in as_counts(data).items()
     }
-
-
-@given(rows)
-def test_rows_are_distinct_sorted_and_ties_canonical(raw):
-    data = build(raw)
-    keys = list(zip(data.user, data.winner, data.loser, data.tie, strict=True))
-    assert keys == sorted(set(keys))
-    assert (data.winner[data.tie] < data.loser[data.tie]).all()
 
 
 @given(rows, st.integers(0, 2**32), st.floats(0.1, 0.9))
@@ -145,10 +131,8 @@ def test_integers_of_any_width_are_read_right(dtype):
     loser = np.array([0, top, top - 1], dtype=dtype)
     assert Comparisons.from_pairs(winner, loser).items == (0, int(top) - 1, int(top))
     if dtype is np.int8:
-        assert Comparisons.from_pairs(np.array([-128], dtype), np.array([127], dtype)).items == (
-            -128,
-            127,
-        )
+        ends = Comparisons.from_pairs(np.array([-128], dtype), np.array([127], dtype))
+        assert ends.items == (-128, 127)
 
 
 def test_pandas_and_polars_columns_are_accepted():
@@ -187,12 +171,6 @@ def test_types_of_the_columns():
     assert data.tie.dtype == bool
     assert data.tie.tolist() == [True]
     assert data.margin is None
-
-
-def test_rankings_are_all_pairs():
-    data = Comparisons.from_rankings([["b", "a", "c"], ["a", "b"]], users=["u", "v"])
-    pairs = [("u", *"ba"), ("u", *"bc"), ("u", *"ac"), ("v", *"ab")]
-    assert as_counts(data) == {(*pair, False): 1 for pair in pairs}
 
 
 def test_rankings_from_an_array_equal_rankings_from_lists():
@@ -370,24 +348,14 @@ def test_rows_of_all_that_is_told_merge_like_a_dictionary(raw):
         for i in range(len(data))
     }
     assert found == expected
+    assert len(data) == len(found)
+    ordered = [key[:4] for key in found]  # rows are sorted, whatever the order of the raw ones
+    assert ordered == sorted(ordered)
 
 
 @given(rows)
 def test_pooling_keeps_apart_what_differs_and_adds_the_rest(raw):
     assert build(raw, PARTS).pooled() == build(raw, PARTS[1:])
-
-
-@settings(max_examples=8, deadline=None)
-@given(rows)
-def test_a_data_frame_and_back(raw):
-    pytest.importorskip("pandas")
-    data = build(raw, ("user",))
-    again = Comparisons.from_frame(data.to_frame(), count="count")
-    seen = np.union1d(data.winner, data.loser)
-    assert [data.items[i] for i in seen] == list(again.items)
-    assert again.n_comparisons == data.n_comparisons
-    assert np.array_equal(again.count, data.count)
-    assert np.array_equal(again.tie, data.tie)
 
 
 def test_all_columns_of_a_data_frame_and_back():
@@ -397,12 +365,13 @@ def test_all_columns_of_a_data_frame_and_back():
         ["b", "b", "c"],
         user=["u", "v", "v"],
         tie=[False, True, False],
+        count=[2, 1, 4],
         margin=[1.0, 0.0, 2.5],
         first=[-1, 1, 0],
         time=[1.5, 2.5, 3.5],
         covariates={"x": [1.0, -2.0, 0.0]},
     )
-    further = {"margin": "margin", "first": "first", "time": "time", "covariates": ["x"]}
+    further = {name: name for name in ("count", "margin", "first", "time")} | {"covariates": ["x"]}
     assert Comparisons.from_frame(data.to_frame(), **further) == data
     bad = data.to_frame().assign(first=[1, 2, 0])
     with pytest.raises(DataError, match=r"column 'first' row 1 is '2': it must be"):
@@ -416,25 +385,16 @@ def test_splits_and_users_carry_everything():
     assert train + test == data
     assert test.covariate_names == ("length",)
     mine = data.for_user(2)
-    assert (mine.time.tolist(), mine.first.tolist(), mine.covariates.tolist()) == (
-        [2.0],
-        [1],
-        [[1.0]],
-    )
+    assert (mine.time, mine.first, mine.covariates) == ([2.0], [1], [[1.0]])
 
 
 def test_dates_become_days():
-    data = Comparisons.from_pairs(
-        ["a", "b", "c"],
-        ["b", "c", "a"],
-        time=["2024-01-01", datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 3, 12)],
-    )
-    assert sorted(data.time.tolist()) == [19723.0, 19724.0, 19725.5]
+    dates = ["2024-01-01", datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 3, 12)]
+    data = Comparisons.from_pairs(["a", "b", "c"], ["b", "c", "d"], time=dates)
+    assert data.time.tolist() == [19723.0, 19724.0, 19725.5]
     dates = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[s]")
-    assert Comparisons.from_pairs(["a", "b"], ["b", "c"], time=dates).time.tolist() == [
-        19723.0,
-        19724.0,
-    ]
+    data = Comparisons.from_pairs(["a", "b"], ["b", "c"], time=dates)
+    assert data.time.tolist() == [19723.0, 19724.0]
 
 
 def test_what_is_taken_back_must_be_told_alike():
