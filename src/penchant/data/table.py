@@ -15,8 +15,6 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _KEY_BITS = 62  # bits of a row's key: it stays positive in a 64-bit integer
 _WIDEST = 2.0**31  # whole numbers of a wider range are numbered by their distinct values
-_EXACT = 2.0**53  # floating point adds whole numbers exactly below it
-_BINS_PER_ROW = 4  # keys are counted in bins while these are few, else they are sorted
 
 
 class ArrayRecord:
@@ -74,7 +72,6 @@ class _RowKeys:
     """
 
     key: IntArray
-    bits: int
     digits: tuple[_Digit, ...]
     packed: dict[int, IntArray]
 
@@ -91,7 +88,7 @@ class _RowKeys:
             key <<= digit.bits
             key |= digit.code
             bits += digit.bits
-        return cls(key, bits, digits, packed)
+        return cls(key, digits, packed)
 
     def columns(self, key: IntArray) -> list[NDArray[Any]]:
         """Return the columns of the rows that have these keys."""
@@ -112,20 +109,12 @@ class _RowKeys:
 
     def add_up(self, count: IntArray) -> tuple[IntArray, IntArray]:
         """Return the distinct keys in their order, and the sum of the counts of each."""
-        key, once = self.key, bool((count == 1).all())
-        exact = once or count.sum(dtype=np.float64) < _EXACT  # bins add up in floating point
-        if exact and 1 << self.bits <= _BINS_PER_ROW * len(key):
-            total = np.bincount(key, None if once else count)
-            distinct = np.flatnonzero(total)
-            return distinct, total[distinct].astype(np.intp, copy=False)
-        order = None if once else np.argsort(key)
-        key = np.sort(key) if order is None else key[order]
+        order = None if (count == 1).all() else np.argsort(self.key)
+        key = np.sort(self.key) if order is None else self.key[order]
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-        if order is not None:
-            return key[starts], np.add.reduceat(count[order], starts)
-        total = np.append(starts[1:], len(key))
-        total -= starts
-        return key[starts], total
+        if order is None:
+            return key[starts], np.diff(starts, append=len(key))
+        return key[starts], np.add.reduceat(count[order], starts)
 
 
 _IN_WORDS = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
