@@ -174,7 +174,6 @@ def test_rankings_are_described_and_a_table_of_them_reads_back(mixed):
     ],
 )
 def test_tables_of_ballots_are_read_whole(tmp_path, text, expected):
-    pytest.importorskip("duckdb")
     (tmp_path / "t.csv").write_text(text)
     data = read_comparisons(tmp_path / "t.csv")
     by = {who: places for who, places, _ in by_name(data)}

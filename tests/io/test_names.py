@@ -5,6 +5,7 @@ import subprocess
 import sys
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -12,7 +13,6 @@ from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
 from penchant.io import read_comparisons
 
-duckdb = pytest.importorskip("duckdb")
 pd = pytest.importorskip("pandas")
 LONG = 18446744073709551617
 

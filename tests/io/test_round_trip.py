@@ -13,7 +13,6 @@ from penchant.io import read_comparisons
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("duckdb")
 
 NASTY = (
     *("007", "7", "7.0", "NA", "None", "nan", "NULL", "null", "N/A", "true", "1e5", "inf", "-0"),

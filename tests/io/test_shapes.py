@@ -12,7 +12,6 @@ from penchant.errors import DataError, DataWarning
 from penchant.io import SHAPES, SPELLINGS, WANTED, read_comparisons
 
 pd = pytest.importorskip("pandas")
-pytest.importorskip("duckdb")
 
 
 @pytest.fixture
