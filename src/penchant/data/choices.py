@@ -267,12 +267,8 @@ def merge_rankings(
     rankings = rankings if isinstance(rankings, np.ndarray) else list(rankings)
     listed, place, size = _listed(rankings)
     start = np.append(0, np.cumsum(size))
-    codes, names = code_strictly(
-        listed,
-        items,
-        "items",
-        lambda i: f"ranking {np.searchsorted(start[1:], i, side='right')}",
-    )
+    numbers = np.repeat(np.arange(len(size)), size)
+    codes, names = code_strictly(listed, items, "items", lambda i: f"ranking {numbers[i]}")
     order, first, second = all_pairs(size)
     for pair in np.flatnonzero(codes[first] == codes[second])[:1]:
         raise DataError(
@@ -289,7 +285,7 @@ def merge_rankings(
     who, known = _who(users, len(rankings))
     n = np.ones(len(size), dtype=np.intp) if count is None else count
     last = np.zeros(len(size), dtype=np.intp)
-    np.maximum.at(last, np.repeat(np.arange(len(last)), size), place)
+    np.maximum.at(last, numbers, place)
     is_order = (size > 2) & (last > 0)
     whole = Rankings(codes, place, start, n, who, equal).take(is_order)
     single = told & ~is_order[order]
