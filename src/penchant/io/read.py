@@ -12,13 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data import (
-    Comparisons,
-    ShardedComparisons,
-    Table,
-    build,
-    merge_rankings,
-)
+from penchant.data import Comparisons, ShardedComparisons, Table, build, merge_rankings
 from penchant.errors import DataError
 from penchant.io import formats, frames
 from penchant.io.formats import preflib

@@ -29,15 +29,7 @@ from penchant.data import (
 from penchant.errors import DataError
 from penchant.io import recognise
 from penchant.io.recognise import SHAPES, WANTED, ReadOptions, find_column, listed, plain
-from penchant.io.source import (
-    INTEGERS,
-    WIDE_INTEGERS,
-    Cells,
-    Column,
-    Source,
-    as_number,
-    literal,
-)
+from penchant.io.source import INTEGERS, WIDE_INTEGERS, Cells, Column, Source, as_number, literal
 from penchant.io.words import (
     FIRST_WON,
     SECOND_WON,
