@@ -227,13 +227,12 @@ def without_rankings(
 def all_pairs(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return (block, i, j) with i < j for all pairs of positions within consecutive blocks."""
     start = np.cumsum(size) - size
-    parts = [np.empty((3, 0), dtype=np.intp)]
+    parts = [(np.empty(0, dtype=np.intp),) * 3]
     for n in np.unique(size[size > 1]):  # blocks of one size share their pattern of pairs
         blocks = np.flatnonzero(size == n)
-        i, j = np.triu_indices(n, 1)
-        ends = ((start[blocks, None] + position).ravel() for position in (i, j))
-        parts.append(np.stack([np.repeat(blocks, len(i)), *ends]))
-    block, first, second = np.concatenate(parts, axis=1)
+        i, j = ((start[blocks, None] + position).ravel() for position in np.triu_indices(n, 1))
+        parts.append((np.repeat(blocks, n * (n - 1) // 2), i, j))
+    block, first, second = map(np.concatenate, zip(*parts, strict=True))
     return block, first, second
 
 
