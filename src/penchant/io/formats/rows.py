@@ -115,15 +115,6 @@ def recognise_rows(con: Any, source: Source, options: ReadOptions) -> Reading | 
     return found
 
 
-def unrecognised(source: Source, asked: Mapping[str, str | None]) -> DataError:
-    """Return the error about a table of no known shape."""
-    try:
-        recognise.choose_columns(source.names, asked, source.name)
-    except DataError as error:
-        return DataError(f"{error}; or say its shape=, one of {', '.join(map(repr, SHAPES))}")
-    return DataError(f"{source.name} is not recognised: say its shape=")
-
-
 def _item_columns(source: Source, shape: str | None) -> tuple[str, str] | None:
     """Return the two columns that name the items of a row, where two do."""
     names = source.names
