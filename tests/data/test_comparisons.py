@@ -1,4 +1,7 @@
+"""What is told about a comparison is kept, merged, split, joined, taken back and exported."""
+
 import dataclasses
+import datetime
 import pickle
 
 import numpy as np
@@ -8,30 +11,40 @@ from hypothesis import strategies as st
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.io import as_comparisons, read_comparisons
 
 N_ITEMS, N_USERS = 5, 3
+PARTS = ("user", "margin", "first", "time", "covariates")
 
-# One raw comparison: user, two different items, whether they tied, how often.
+# One raw comparison: two different items, user, whether they tied, how often, and what else is told
 row = st.tuples(
-    st.integers(0, N_USERS - 1),
     st.permutations(range(N_ITEMS)).map(lambda items: tuple(items[:2])),
+    st.integers(0, N_USERS - 1),
     st.booleans(),
     st.integers(1, 4),
+    st.sampled_from([-1, 0, 1]),
+    st.sampled_from([0.0, 1.5]),
+    st.sampled_from([-2.0, 0.0, 1.0]),
+    st.sampled_from([0.0, 0.5]),
 )
 rows = st.lists(row, min_size=1, max_size=30)
+part_sets = st.sampled_from(
+    [(), ("user",), ("margin",), ("first",), ("user", "time"), ("covariates",), PARTS]
+)
 
 
-def build(raw, **universe):
-    user, pair, tie, count = zip(*raw, strict=True)
-    winner, loser = zip(*pair, strict=True)
-    return Comparisons.from_pairs(
-        winner,
-        loser,
-        user=user,
-        tie=tie,
-        count=count,
-        **({"items": range(N_ITEMS), "users": range(N_USERS)} | universe),
-    )
+def build(raw, parts=("user",), items=range(N_ITEMS)):
+    pair, user, tie, count, first, time, covariate, margin = zip(*raw, strict=True)
+    told = {
+        "user": user,
+        "margin": [0.0 if t else m for t, m in zip(tie, margin, strict=True)],
+        "first": first,
+        "time": time,
+        "covariates": {"length": covariate},
+    }
+    universe = {"items": items} | ({"users": range(N_USERS)} if "user" in parts else {})
+    given = universe | {part: told[part] for part in parts}
+    return Comparisons.from_pairs(*zip(*pair, strict=True), tie=tie, count=count, **given)
 
 
 def as_counts(data):
@@ -45,12 +58,6 @@ def as_counts(data):
         ): int(data.count[i])
         for i in range(len(data))
     }
-
-
-@given(rows, st.randoms(use_true_random=False))
-def test_merging_does_not_depend_on_the_order_of_rows(raw, random):
-    shuffled = random.sample(raw, len(raw))
-    assert build(raw) == build(shuffled)
 
 
 @given(rows, st.permutations(range(N_ITEMS)))
@@ -67,14 +74,6 @@ def as_ignoring_tie_order(data):
         (user, *(sorted((winner, loser)) if tie else (winner, loser)), tie): count
         for (user, winner, loser, tie), count in as_counts(data).items()
     }
-
-
-@given(rows)
-def test_rows_are_distinct_sorted_and_ties_canonical(raw):
-    data = build(raw)
-    keys = list(zip(data.user, data.winner, data.loser, data.tie, strict=True))
-    assert keys == sorted(set(keys))
-    assert (data.winner[data.tie] < data.loser[data.tie]).all()
 
 
 @given(rows, st.integers(0, 2**32), st.floats(0.1, 0.9))
@@ -114,20 +113,6 @@ def test_split_by_user_moves_whole_users():
     assert test.n_users == 12
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"fraction": 0.0}, "strictly between 0 and 1"),
-        ({"fraction": 1.5}, "strictly between 0 and 1"),
-        ({"fraction": 0.5, "by": "item"}, "must be 'comparison' or 'user'"),
-        ({"fraction": 0.5, "by": "user"}, "do not tell them apart"),
-    ],
-)
-def test_split_refuses(arguments, message):
-    with pytest.raises(DataError, match=message):
-        Comparisons.from_pairs(["a"], ["b"], count=[9]).split(**arguments)
-
-
 def test_names_keep_their_python_type():
     text = Comparisons.from_pairs(np.array(["b", "a"]), np.array(["a", "c"]))
     numbers = Comparisons.from_pairs(np.array([30, 10], dtype=np.int32), np.array([20, 20]))
@@ -146,10 +131,8 @@ def test_integers_of_any_width_are_read_right(dtype):
     loser = np.array([0, top, top - 1], dtype=dtype)
     assert Comparisons.from_pairs(winner, loser).items == (0, int(top) - 1, int(top))
     if dtype is np.int8:
-        assert Comparisons.from_pairs(np.array([-128], dtype), np.array([127], dtype)).items == (
-            -128,
-            127,
-        )
+        ends = Comparisons.from_pairs(np.array([-128], dtype), np.array([127], dtype))
+        assert ends.items == (-128, 127)
 
 
 def test_pandas_and_polars_columns_are_accepted():
@@ -190,36 +173,12 @@ def test_types_of_the_columns():
     assert data.margin is None
 
 
-def test_rankings_are_all_pairs():
-    data = Comparisons.from_rankings([["b", "a", "c"], ["a", "b"]], users=["u", "v"])
-    pairs = [("u", *"ba"), ("u", *"bc"), ("u", *"ac"), ("v", *"ab")]
-    assert as_counts(data) == {(*pair, False): 1 for pair in pairs}
-
-
 def test_rankings_from_an_array_equal_rankings_from_lists():
     rng = np.random.default_rng(0)
     orders = np.array([rng.permutation(6)[:4] for _ in range(50)])
     data = Comparisons.from_rankings(orders, items=range(6))
     assert data == Comparisons.from_rankings(orders.tolist(), items=range(6))
     assert data.n_comparisons == 50 * 6
-
-
-@pytest.mark.parametrize(
-    ("rankings", "options", "message"),
-    [
-        ([["a", "b"], ["a", "b", "a"]], {}, "ranking 1 names 'a' more than once"),
-        ([["a"]], {}, "no pair of items"),
-        ([], {}, "no pair of items"),
-        (["abc"], {}, "ranking 0 is 'abc'"),
-        ([["a", "b"], ["a", None]], {}, "ranking 1 is empty"),
-        ([["apple", "peach"], ["aple"]], {"items": ["apple", "peach"]}, "did you mean 'apple'"),
-        ([["a", "b"]], {"users": ["u", "v"]}, "2 entries for 1 rankings"),
-        ([["a", "b"]], {"users": [None]}, r"users\[0\] is empty"),
-    ],
-)
-def test_bad_rankings_are_refused(rankings, options, message):
-    with pytest.raises(DataError, match=message):
-        Comparisons.from_rankings(rankings, **options)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=2, max_size=12))
@@ -240,20 +199,6 @@ def test_scores_compare_all_pairs_within_a_group(scored):
     difference = np.array(scores)[data.winner] - np.array(scores)[data.loser]
     assert (data.margin == difference).all()
     assert data.items == tuple(range(len(scores)))
-
-
-@pytest.mark.parametrize(
-    ("scores", "groups", "message"),
-    [
-        ([1.0, float("nan")], None, r"scores\[1\] is nan"),
-        ([1.0, "much"], None, r"scores\[1\] is 'much'"),
-        ([1.0, 2.0], ["q"], "1 entries for 2 scores"),
-        ([1.0], None, "no group holds two scores"),
-    ],
-)
-def test_bad_scores_are_refused(scores, groups, message):
-    with pytest.raises(DataError, match=message):
-        Comparisons.from_scores(scores, groups=groups)
 
 
 def test_pooled_and_for_user():
@@ -282,7 +227,7 @@ def test_a_user_without_comparisons_has_none():
 def test_laplacian_is_the_sum_over_comparisons(raw):
     data = build(raw)
     expected = np.zeros((N_ITEMS, N_ITEMS))
-    for _, (winner, loser), _, count in raw:
+    for (winner, loser), _, _, count, *_ in raw:
         edge = np.zeros(N_ITEMS)
         edge[winner], edge[loser] = 1, -1
         expected += count * np.outer(edge, edge)
@@ -338,3 +283,226 @@ def test_describe_tells_what_is_there():
         "items never compared: 1",
         "most compared: a (2); least compared: e (0)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["tea", "tea", ""], [1, -1, 0]),
+        (["1", "-1", "0"], [1, -1, 0]),
+        (["", "", ""], None),  # nobody knows
+        (["tea", "left", ""], None),  # no side: another kind of column
+    ],
+)
+def test_a_column_that_names_who_was_shown_first_is_read(cells, first, tmp_path):
+    """A study's export has one; ties are turned with their items."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {"winner": ["tea", "milk", "tea"], "loser": ["milk", "tea", "water"], "shown_first": cells}
+    )
+    frame.to_csv(tmp_path / "votes.csv", index=False)
+    expected = Comparisons.from_pairs(frame.winner, frame.loser, first=first)
+    assert Comparisons.from_frame(frame) == expected
+    assert read_comparisons(tmp_path / "votes.csv") == expected
+    if "left" in cells:
+        with pytest.raises(DataError, match="shown first"):
+            Comparisons.from_frame(frame, first="shown_first")
+
+
+@given(rows, rows, part_sets)
+def test_what_was_added_can_be_taken_back(raw, more, parts):
+    data, added = build(raw, parts), build(more, parts)
+    assert data.extend(added).without(added) == data
+    assert len(data.without(data)) == 0
+
+
+@given(rows, part_sets, st.integers(0, 100))
+def test_nothing_else_can_be_taken_back(raw, parts, which):
+    data = build(raw, parts)
+    one = data.with_counts((np.arange(len(data)) == which % len(data)) * (data.count + 1))
+    with pytest.raises(DataError, match="is to be taken back") as caught:
+        data.without(one)
+    assert f"{one.count[0]} times, but occurred {one.count[0] - 1} times" in str(caught.value)
+
+
+@given(rows)
+def test_rows_of_all_that_is_told_merge_like_a_dictionary(raw):
+    data = build(raw, PARTS)
+    expected = {}
+    for (winner, loser), user, tie, count, first, time, covariate, margin in raw:
+        turn = -1 if tie and winner > loser else 1
+        pair = (winner, loser) if turn == 1 else (loser, winner)
+        key = (user, *pair, tie, 0.0 if tie else margin, turn * first, time, turn * covariate)
+        expected[key] = expected.get(key, 0) + count
+    found = {
+        (
+            int(data.user[i]),
+            int(data.winner[i]),
+            int(data.loser[i]),
+            bool(data.tie[i]),
+            data.margin[i],
+            int(data.first[i]),
+            data.time[i],
+            data.covariates[i, 0],
+        ): int(data.count[i])
+        for i in range(len(data))
+    }
+    assert found == expected
+    assert len(data) == len(found)
+    ordered = [key[:4] for key in found]  # rows are sorted, whatever the order of the raw ones
+    assert ordered == sorted(ordered)
+
+
+@given(rows)
+def test_pooling_keeps_apart_what_differs_and_adds_the_rest(raw):
+    assert build(raw, PARTS).pooled() == build(raw, PARTS[1:])
+
+
+def test_all_columns_of_a_data_frame_and_back():
+    pytest.importorskip("pandas")
+    data = Comparisons.from_pairs(
+        ["a", "c", "a"],
+        ["b", "b", "c"],
+        user=["u", "v", "v"],
+        tie=[False, True, False],
+        count=[2, 1, 4],
+        margin=[1.0, 0.0, 2.5],
+        first=[-1, 1, 0],
+        time=[1.5, 2.5, 3.5],
+        covariates={"x": [1.0, -2.0, 0.0]},
+    )
+    further = {name: name for name in ("count", "margin", "first", "time")} | {"covariates": ["x"]}
+    assert Comparisons.from_frame(data.to_frame(), **further) == data
+    bad = data.to_frame().assign(first=[1, 2, 0])
+    with pytest.raises(DataError, match=r"column 'first' row 1 is '2': it must be"):
+        Comparisons.from_frame(bad, **further)
+
+
+def test_splits_and_users_carry_everything():
+    raw = [((0, 1), u, False, 3, 1, float(u), 1.0, 0.5) for u in range(3)]
+    data = build(raw, PARTS)
+    train, test = data.split(0.3, random_state=0)
+    assert train + test == data
+    assert test.covariate_names == ("length",)
+    mine = data.for_user(2)
+    assert (mine.time, mine.first, mine.covariates) == ([2.0], [1], [[1.0]])
+
+
+def test_dates_become_days():
+    dates = ["2024-01-01", datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 3, 12)]
+    data = Comparisons.from_pairs(["a", "b", "c"], ["b", "c", "d"], time=dates)
+    assert data.time.tolist() == [19723.0, 19724.0, 19725.5]
+    dates = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[s]")
+    data = Comparisons.from_pairs(["a", "b"], ["b", "c"], time=dates)
+    assert data.time.tolist() == [19723.0, 19724.0]
+
+
+def test_what_is_taken_back_must_be_told_alike():
+    data = Comparisons.from_pairs(["a", "a"], ["b", "b"], user=["ann", "bob"])
+    with pytest.raises(DataError, match="only one of the two sets of comparisons has a user"):
+        data.without(Comparisons.from_pairs(["a"], ["b"]))
+    with pytest.raises(DataError, match="'cleo' said: 'a' beat 'b' is to be taken back"):
+        data.without(Comparisons.from_pairs(["a"], ["b"], user=["cleo"]))
+    with pytest.raises(DataError, match="'ann' said: 'a' tied with 'b'"):
+        data.without(Comparisons.from_pairs(["b"], ["a"], user=["ann"], tie=[True]))
+    left = data.without(Comparisons.from_pairs(["a"], ["b"], user=["bob"]))
+    assert (left.items, left.users, left.user.tolist()) == (data.items, data.users, [0])
+    with pytest.raises(DataError, match="covariates are"):
+        data.without(Comparisons.from_pairs(["a"], ["b"], user=["ann"], covariates={"x": [1]}))
+
+
+def test_answers_that_do_not_tell_who_was_shown_first_join_those_that_do():
+    told = Comparisons.from_pairs(["a", "a"], ["b", "b"], first=[1, -1])
+    more = Comparisons.from_pairs(["a"], ["b"])
+    both = told + more
+    assert (both.first.tolist(), both.count.tolist()) == ([-1, 0, 1], [1, 1, 1])
+    assert (more + told) == both
+    assert both.without(more) == told
+
+
+def test_a_page_of_a_notebook_shows_what_is_there():
+    names = [f"<b>{k}" for k in range(12)]
+    data = Comparisons.from_pairs(names, ["&"] * 12, user=["ann"] * 12)
+    html = data._repr_html_()
+    assert "&lt;b&gt;0" in html
+    assert "<b>0" not in html
+    assert "… and 2 more" in html
+    assert "12 comparisons (12 distinct) between 13 items by 1 user" in html
+
+
+def test_paths_and_frames_stand_for_comparisons(tmp_path):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "v.csv"
+    path.write_text("winner,loser\na,b\n")
+    data = Comparisons.from_pairs(["a"], ["b"])
+    frame = pd.DataFrame({"winner": ["a"], "loser": ["b"]})
+    assert all(as_comparisons(given) == data for given in (data, path, str(path), frame))
+    with pytest.raises(DataError, match="frame is of type list"):
+        as_comparisons([("a", "b")])
+
+
+def split(**arguments):
+    return Comparisons.from_pairs(["a"], ["b"], count=[9]).split(**arguments)
+
+
+def told(**columns):
+    return Comparisons.from_pairs(["a", "b"], ["b", "c"], **columns)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "options", "message"),
+    [
+        (split, (), {"fraction": 0.0}, "strictly between 0 and 1"),
+        (split, (), {"fraction": 1.5}, "strictly between 0 and 1"),
+        (split, (), {"fraction": 0.5, "by": "item"}, "must be 'comparison' or 'user'"),
+        (split, (), {"fraction": 0.5, "by": "user"}, "do not tell them apart"),
+        (told, (), {"first": [1, 3]}, r"column 'first' row 1 is 3: it must be \+1"),
+        (told, (), {"first": [1, float("nan")]}, "column 'first' row 1 is nan"),
+        (told, (), {"first": [1]}, "winner has 2 entries and first has 1"),
+        (told, (), {"time": [1, "soon"]}, "column 'time' row 1 is 'soon': it must be a date"),
+        (told, (), {"time": [1, None]}, "column 'time' row 1 is None"),
+        (told, (), {"covariates": [[1.0], [np.nan]]}, "the covariates of row 1 are not all num"),
+        (told, (), {"covariates": [[1.0]]}, "covariates have shape"),
+        (told, (), {"covariates": {"x": [1.0, "long"]}}, "covariates hold something that is no"),
+        *(
+            (Comparisons.from_scores, (scores,), {"groups": groups}, message)
+            for scores, groups, message in (
+                ([1.0, float("nan")], None, r"scores\[1\] is nan"),
+                ([1.0, "much"], None, r"scores\[1\] is 'much'"),
+                ([1.0, 2.0], ["q"], "1 entries for 2 scores"),
+                ([1.0], None, "no group holds two scores"),
+            )
+        ),
+        *(
+            (Comparisons.from_rankings, (rankings,), options, message)
+            for rankings, options, message in (
+                ([["a", "b"], ["a", "b", "a"]], {}, "ranking 1 names 'a' more than once"),
+                ([["a"]], {}, "no pair of items"),
+                ([], {}, "no pair of items"),
+                (["abc"], {}, "ranking 0 is 'abc'"),
+                ([["a", "b"], ["a", None]], {}, "ranking 1 is empty"),
+                ([["apple", "peach"], ["aple"]], {"items": ["apple", "peach"]}, "mean 'apple'"),
+                ([["a", "b"]], {"users": ["u", "v"]}, "2 entries for 1 rankings"),
+                ([["a", "b"]], {"users": [None]}, r"users\[0\] is empty"),
+            )
+        ),
+        *(
+            (Comparisons.from_choices, (chosen, sets), options, message)
+            for chosen, sets, options, message in (
+                (["x"], [["a", "b"]], {}, r"chosen\[0\] is 'x', which is not in its set"),
+                (["a"], [["a", "b"], ["a", "c"]], {}, "1 entries for 2 sets"),
+                (["a"], ["ab"], {}, r"sets\[0\] is 'ab'"),
+                (["a"], [["a", "b", "c"]], {"worst": ["a"]}, "both as the best and as the worst"),
+                (["a"], [["a"]], {}, "something must be left"),
+                (None, [["a", "b"]], {}, "give chosen="),
+                (["a"], [["a", "b", "b"]], {}, "'b' more than once"),
+                (["a"], [["a", "b", None]], {}, "is empty"),
+                (["a"], [["a", "b", "c"]], {"user": ["u", "v"]}, "2 entries for 1"),
+                (["a"], [["a", "b", "c"]], {"items": ["a", "b"]}, "not one of the 2 items"),
+            )
+        ),
+    ],
+)
+def test_refused(make, arguments, options, message):
+    with pytest.raises(DataError, match=message):
+        make(*arguments, **options)

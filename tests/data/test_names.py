@@ -19,9 +19,6 @@ def test_one_name_gives_one_index(data):
     assert data.item_index("pear") == 1
     assert data.item_index(np.int64(10)) == 3
     assert isinstance(data.item_index("pear"), int)
-
-
-def test_a_tuple_that_is_a_name_is_one_name():
     data = Comparisons.from_pairs([("a", 1)], [("b", 2)])
     assert data.item_index(("b", 2)) == 1
     assert data.item_index([("b", 2), ("a", 1)]).tolist() == [1, 0]

@@ -20,13 +20,9 @@ PAGES = sorted(
     if path.relative_to(DOCS).parts[0] not in GENERATED
     and "```python" in path.read_text(encoding="utf-8")
 )
-ELSEWHERE = {
-    "data.md": "tests/data/test_docs.py",
-    "choices.md": "tests/data/test_docs.py",
-    "reproductions.md": "tests/experiments/test_pages.py",
-}
+ELSEWHERE = {"reproductions.md": "tests/experiments/test_pages.py"}
 """Pages whose snippets another test runs."""
-NEEDS = {"gpu.md": "cuda", "tutorials/gpu.md": "cuda", "cluster.md": "ray"}
+NEEDS = {"gpu.md": "cuda", "tutorials/gpu.md": "cuda", "cluster.md": "ray", "data.md": "pandas"}
 """Pages that need hardware or an extra: skipped where it is absent."""
 SLOW = {
     "coming_from.md",
@@ -113,10 +109,10 @@ def test_every_snippet_runs_and_shows_what_it_claims(
 
 
 def require(what):
-    if what == "ray":
-        pytest.importorskip("ray")
-    if what == "cuda" and not pytest.importorskip("torch").cuda.is_available():
-        pytest.skip("torch sees no graphics card here")
+    if what is not None:
+        module = pytest.importorskip("torch" if what == "cuda" else what)
+        if what == "cuda" and not module.cuda.is_available():
+            pytest.skip("torch sees no graphics card here")
 
 
 def test_what_is_run_elsewhere_is_run_there():

@@ -4,37 +4,25 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from experiments import answers
-from experiments.answers import coverage_rows, effects_beside_none, rater_rows
-from experiments.answers_choices import _log_likelihood, _mode, _sampled, choices_beside_pairs
-from experiments.answers_time import (
-    Elo,
-    Glicko,
-    fit_link,
-    log_prob,
-    outcome_probabilities,
-    simulated_league,
-    simulated_rows,
-    weeks,
-)
+from experiments import answers, answers_choices, answers_time
 from experiments.page import Page
 from penchant.errors import DataError
 
 
 def test_coverage_before_and_after():
-    pairs, rankings, alike = coverage_rows(n_studies=8)
+    pairs, rankings, alike = answers.coverage_rows(n_studies=8)
     assert rankings.independent < 0.8 < rankings.clustered
     assert pairs.clustered >= pairs.independent
     assert alike.studies == 8
 
 
 def test_raters_by_group():
-    reliability = {row.group: row for row in rater_rows()}
+    reliability = {row.group: row for row in answers.rater_rows()}
     assert reliability["random clickers"].high < reliability["minority"].low
 
 
 def test_drift_predicts_better_than_shares_and_no_worse_than_ratings():
-    rows = {row.model: row for row in simulated_rows(n_leagues=1, n_weeks=40)}
+    rows = {row.model: row for row in answers_time.simulated_rows(n_leagues=1, n_weeks=40)}
     ours = rows["PreferenceGP, drift"]
     assert ours.log_likelihood > rows["shares so far"].log_likelihood + 0.05
     for name in ("Elo", "Glicko"):
@@ -43,15 +31,15 @@ def test_drift_predicts_better_than_shares_and_no_worse_than_ratings():
 
 
 def test_weeks_are_in_order_and_whole():
-    league = simulated_league(np.random.default_rng(0), n_weeks=5)
-    parts = weeks(league)
+    league = answers_time.simulated_league(np.random.default_rng(0), n_weeks=5)
+    parts = answers_time.weeks(league)
     assert [len(part) for part in parts] == [8] * 5
     assert np.concatenate([part.home for part in parts]).tolist() == league.home.tolist()
 
 
-@pytest.mark.parametrize("model", [Elo(), Glicko()])
+@pytest.mark.parametrize("model", [answers_time.Elo(), answers_time.Glicko()])
 def test_ratings_follow_who_wins(model):
-    league = simulated_league(np.random.default_rng(1), n_teams=8, n_weeks=60)
+    league = answers_time.simulated_league(np.random.default_rng(1), n_teams=8, n_weeks=60)
     model.learn(league)
     points = np.bincount(league.home, league.goals, 8) - np.bincount(league.away, league.goals, 8)
     assert np.corrcoef(model.rating, points)[0, 1] > 0.7
@@ -62,12 +50,12 @@ def test_ratings_follow_who_wins(model):
 def test_the_link_is_the_likeliest():
     rng = np.random.default_rng(2)
     x, true = rng.standard_normal(20_000), np.array([0.8, 0.3, -0.5])
-    triples = outcome_probabilities(x, true)
+    triples = answers_time.outcome_probabilities(x, true)
     u = rng.random(len(x))
     sign = 1 - (u > triples[:, 0]).astype(int) - (u > triples[:, :2].sum(axis=1)).astype(int)
-    found, loss = fit_link(x, sign)
+    found, loss = answers_time.fit_link(x, sign)
     np.testing.assert_allclose(found, true, atol=0.08)
-    assert loss <= -log_prob(triples, sign).mean() + 1e-6
+    assert loss <= -answers_time.log_prob(triples, sign).mean() + 1e-6
 
 
 def test_football_is_read_whole():
@@ -104,7 +92,7 @@ def test_the_page_tells_coverage_and_calibration_before_and_after(tmp_path):
 def test_intervals_of_choices_cover_where_those_of_pairs_do_not():
     rows = {
         (row["answers"], row["taken as"]): row
-        for row in choices_beside_pairs(3)
+        for row in answers_choices.choices_beside_pairs(3)
         if row["prior"] == "known"
     }
     for kind in ("best of 5", "rankings of 5"):
@@ -115,7 +103,7 @@ def test_intervals_of_choices_cover_where_those_of_pairs_do_not():
 
 
 def test_modelling_how_battles_were_shown_predicts_better():
-    rows = effects_beside_none(n_draws=2)
+    rows = answers.effects_beside_none(n_draws=2)
     assert [(row["model"], row["order and length"]) for row in rows] == [
         ("PreferenceGP", "ignored"),
         ("PreferenceGP", "modelled"),
@@ -130,10 +118,10 @@ def test_moments_and_evidence_are_those_of_numerical_integration():
     """Two items, of which only the difference d ~ N(0, 2 s²) counts: an integral over a line."""
     sets = np.array([[0, 1], [0, 1], [1, 0], [0, 1]])
     log_variance = 0.3
-    mode, precision = _mode(sets, np.exp(log_variance), np.zeros(2))
-    found = _sampled(sets, log_variance, mode, precision, np.random.default_rng(0))
+    mode, precision = answers_choices._mode(sets, np.exp(log_variance), np.zeros(2))
+    found = answers_choices._sampled(sets, log_variance, mode, precision, np.random.default_rng(0))
     d = np.linspace(-15.0, 15.0, 20_001)
-    density = np.exp(_log_likelihood(sets, np.stack([0.5 * d, -0.5 * d], axis=1)))
+    density = np.exp(answers_choices._log_likelihood(sets, np.stack([0.5 * d, -0.5 * d], axis=1)))
     density *= norm.pdf(d, scale=np.sqrt(2.0 * np.exp(log_variance)))
     step = d[1] - d[0]
     evidence = density.sum() * step

@@ -3,24 +3,9 @@
 import numpy as np
 import pytest
 
+from experiments import defaults_tasks as tasks
 from experiments.defaults import film_trials
-from experiments.defaults_tasks import (
-    BOTH,
-    DEFAULTS,
-    FEATURES,
-    FREE,
-    INDEPENDENT,
-    LINKS,
-    MOVIELENS_FILMS,
-    OLD_FEATURES,
-    ContestItems,
-    ContestScores,
-    FilmRatings,
-    by_chance,
-    people_of_movielens,
-    score,
-    simulated_people,
-)
+from experiments.defaults_tasks import BOTH, DEFAULTS, FREE, INDEPENDENT, LINKS
 from penchant.data import Comparisons
 from penchant.datasets import MovieLens
 from penchant.metrics import calibration
@@ -34,13 +19,13 @@ def test_chance_makes_of_right_statements_what_it_is_said_to():
         for _ in range(100)
     ]
     error = np.std(drawn) * np.sqrt(1 / 100 + 1 / 50)
-    assert by_chance(stated) == pytest.approx(np.mean(drawn), abs=4.0 * error)
-    assert by_chance(np.ones(10)) == 0.0
+    assert tasks.by_chance(stated) == pytest.approx(np.mean(drawn), abs=4.0 * error)
+    assert tasks.by_chance(np.ones(10)) == 0.0
 
 
 def test_regret_ratio_and_confidence():
     p = {DEFAULTS: np.array([0.9, 0.9, 0.2]), LINKS: np.array([0.6, 0.6, 0.6])}
-    scores = ContestScores(
+    scores = tasks.ContestScores(
         {DEFAULTS: np.array([0.2, 0.4]), LINKS: np.array([0.1, 0.3])},
         {DEFAULTS: np.array([-0.5, -0.7]), LINKS: np.array([-0.7, -0.6])},
         p,
@@ -56,9 +41,9 @@ def test_items_with_links_meet_every_choice():
     """Also what a model learned is told: here that links and features are both there."""
     X, ring = np.arange(12.0)[:, None], np.roll(np.eye(12), 1, axis=1)
     known = Comparisons.from_pairs(np.arange(11), np.arange(1, 12), items=range(12))
-    items = ContestItems(12, X, {"ring": ring + ring.T})
-    told = score([items.round(known, np.array([[0, 5], [2, 9]]))])
-    assert set(told.errors) == {DEFAULTS, OLD_FEATURES, FEATURES, BOTH, LINKS}
+    items = tasks.ContestItems(12, X, {"ring": ring + ring.T})
+    told = tasks.score([items.round(known, np.array([[0, 5], [2, 9]]))])
+    assert set(told.errors) == {DEFAULTS, tasks.OLD_FEATURES, tasks.FEATURES, BOTH, LINKS}
     assert told.errors[DEFAULTS][0] == 0.0
     assert told.told[DEFAULTS].startswith("features 0.")
     assert ", ring 0." in told.told[DEFAULTS]
@@ -66,16 +51,16 @@ def test_items_with_links_meet_every_choice():
 
 
 def test_people_are_predicted_by_every_covariance():
-    drawn = simulated_people("alike")(np.random.default_rng(0))
+    drawn = tasks.simulated_people("alike")(np.random.default_rng(0))
     contest = drawn.contest()
     assert list(contest.fits) == [DEFAULTS, INDEPENDENT, FREE]
     assert len(contest.asked) == len(contest.users) == drawn.test.n_comparisons
-    told = score([contest._replace(fits={FREE: contest.fits[INDEPENDENT]})])
+    told = tasks.score([contest._replace(fits={FREE: contest.fits[INDEPENDENT]})])
     assert told.errors[FREE][0] < 0.3
     assert told.before is told.probs[FREE]
 
 
-N_USERS, N_FILMS = 12, MOVIELENS_FILMS + 5
+N_USERS, N_FILMS = 12, tasks.MOVIELENS_FILMS + 5
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +68,7 @@ def films():
     """Everybody rated all films but the last few, which hardly anybody has seen."""
     rng = np.random.default_rng(3)
     user, item = map(np.ravel, np.indices((N_USERS, N_FILMS)))
-    seen = (item < MOVIELENS_FILMS) | (user < 2)
+    seen = (item < tasks.MOVIELENS_FILMS) | (user < 2)
     user, item = user[seen], item[seen]
     return MovieLens(
         user=user,
@@ -98,14 +83,14 @@ def films():
 
 
 def test_ratings_are_chained_within_a_person_the_better_one_first(films):
-    rated = FilmRatings.of(films)
-    assert len(rated.user) == N_USERS * MOVIELENS_FILMS
+    rated = tasks.FilmRatings.of(films)
+    assert len(rated.user) == N_USERS * tasks.MOVIELENS_FILMS
     best, worst = rated.pairs(np.random.default_rng(0))
-    assert len(best) == N_USERS * (MOVIELENS_FILMS - 1)
+    assert len(best) == N_USERS * (tasks.MOVIELENS_FILMS - 1)
     assert np.array_equal(rated.user[best], rated.user[worst])
     assert (rated.rating[best] >= rated.rating[worst]).all()
     assert np.bincount(np.concatenate([best, worst])).max() == 2
-    drawn = people_of_movielens(films)(np.random.default_rng(0))
+    drawn = tasks.people_of_movielens(films)(np.random.default_rng(0))
     n_different = int(np.sum(rated.rating[best] != rated.rating[worst]))
     assert drawn.train.n_comparisons + drawn.test.n_comparisons == n_different
 
@@ -127,6 +112,6 @@ def test_a_trial_tells_of_pairs_that_differ(films):
     *_, real, kept = film_trials(films)
     rows = [trial.row() for trial in (real, kept)]
     assert [row[:2] for row in rows] == [["MovieLens", "left out"], ["MovieLens", "kept"]]
-    assert int(rows[0][2]) < int(rows[1][2]) == N_USERS * (MOVIELENS_FILMS - 1)
+    assert int(rows[0][2]) < int(rows[1][2]) == N_USERS * (tasks.MOVIELENS_FILMS - 1)
     # these tastes are pure chance, but who was low once has more room above
     assert all(0.1 < float(row[3]) < 0.45 for row in rows)

@@ -3,35 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments import communities, kpcrank, sparse_ep, xpgp
+from experiments import active, communities, kpcrank, perceptron, sparse_ep, xpgp
 from experiments import page as results
-from experiments.active import (
-    CHOSEN,
-    MADE_UP,
-    Items,
-    RefittingLearner,
-    answers_to_match,
-    better_than_chance,
-    cora_queries,
-    explore,
-    figure_4,
-    learning_curves,
-    made_up_task,
-    sushi_task,
-)
-from experiments.communities import draw_synthetic, sushi_trial
 from experiments.data import graded_documents, linked_papers, rankings_like_sushi
-from experiments.kpcrank import draw_sinc, fit_kpcrank, sinc_experiment
-from experiments.perceptron import (
-    RetrainedSVM,
-    claims,
-    curves,
-    decay,
-    draw,
-    outcome,
-    prepare,
-    table,
-)
 from penchant.ask import CRITERIA, WIN, Joint
 from penchant.datasets import load_cora
 from penchant.errors import DataError
@@ -49,29 +23,22 @@ def no_data(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RESOLUTION", 40)
 
 
-def check(name, folder):
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in SECONDS else pytest.mark.slow)
+        for name in results.EXPERIMENTS
+    ],
+)
+def test_quick_without_data(name, no_data, tmp_path):
+    folder = tmp_path / "out"
     page = results.produce(name, quick=True, out=folder)
     assert "**Simulated data**" in page or "Left out" in page
     claims = results.claims_of(page)
     assert claims
-    assert {claim[2] for claim in claims} <= {
-        "confirmed",
-        "not confirmed",
-        "cannot be tested here",
-    }
+    assert {claim[2] for claim in claims} <= {"confirmed", "not confirmed", "cannot be tested here"}
     assert all(figure.stat().st_size < 600_000 for figure in folder.glob("*.png"))
     assert list(folder.glob("*.png"))
-
-
-@pytest.mark.parametrize("name", SECONDS)
-def test_quick_without_data(name, no_data, tmp_path):
-    check(name, tmp_path / "out")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(results.EXPERIMENTS) - set(SECONDS)))
-def test_quick_without_data_takes_longer(name, no_data, tmp_path):
-    check(name, tmp_path / "out")
 
 
 def test_a_full_run_without_data_says_what_to_get(no_data):
@@ -133,7 +100,7 @@ def test_the_figure_of_many_users_has_all_methods():
 def test_communities_are_compared_with_everybodys_own():
     sushi = rankings_like_sushi(12)
     found = communities.compare(
-        lambda seed: sushi_trial(seed, 12, sushi=sushi), range(1), quick=True
+        lambda seed: communities.sushi_trial(seed, 12, sushi=sushi), range(1), quick=True
     )
     assert list(found) == [communities.FULL, communities.MIXTURE, communities.PERSONAL]
     assert all(0.5 < timed.accuracy <= 1.0 for each in found.values() for timed in each)
@@ -142,7 +109,7 @@ def test_communities_are_compared_with_everybodys_own():
 
 
 def test_the_synthetic_set_is_the_papers():
-    trial = draw_synthetic(0)
+    trial = communities.draw_synthetic(0)
     assert np.bincount(trial.communities).tolist() == [15] * 4
     assert len(trial.test) == round(0.4 * 60 * 45)
 
@@ -160,25 +127,25 @@ def test_answers_to_match_looks_for_the_mean_of_random_at_its_end():
         "fast": np.array([[0.5, 0.2, 0.1], [0.3, 0.1, 0.1]]),
         "never": np.full((2, 3), 0.5),
     }
-    assert answers_to_match(curves) == {"random": 3, "fast": 2, "never": None}
+    assert active.answers_to_match(curves) == {"random": 3, "fast": 2, "never": None}
 
 
 def test_better_than_chance_counts_queries_in_error_area_and_both():
     by_chance = np.tile([0.2, 0.8], (3, 4, 1))
     chosen = np.array([[0.1, 0.9], [0.1, 0.7], [0.3, 0.9]])
-    assert better_than_chance(chosen, by_chance).tolist() == [2, 2, 1]
+    assert active.better_than_chance(chosen, by_chance).tolist() == [2, 2, 1]
 
 
 def test_telling_each_answer_ends_where_fitting_them_all_does():
-    (query,) = cora_queries(linked_papers(60), 1, n_papers=40)
-    learner = RefittingLearner(query.task.prior)
+    (query,) = active.cora_queries(linked_papers(60), 1, n_papers=40)
+    learner = active.RefittingLearner(query.task.prior)
     asked = []
 
     def remember(belief, first, second, answer):
         asked.append((first, second))
         return learner(belief, first, second, answer)
 
-    _, told = explore(query.task, "variance_ratio", 6, np.random.default_rng(0), remember)
+    _, told = active.explore(query.task, "variance_ratio", 6, np.random.default_rng(0), remember)
     together = learner.fit(*np.array(asked).T)
     np.testing.assert_allclose(told.mean, together.mean, atol=1e-6)
     assert len(set(asked)) == 6
@@ -186,7 +153,7 @@ def test_telling_each_answer_ends_where_fitting_them_all_does():
 
 
 def test_a_query_is_judged_on_all_pairs():
-    (query,) = cora_queries(linked_papers(60), 1, n_papers=40)
+    (query,) = active.cora_queries(linked_papers(60), 1, n_papers=40)
     n = len(query.relevant)
     perfect = Joint(np.where(query.relevant, 1.0, -1.0), 0.01 * np.eye(n), Probit())
     assert query.figures(perfect) == (0.0, 1.0)
@@ -197,27 +164,27 @@ def test_a_query_is_judged_on_all_pairs():
 
 
 def test_figure_4_has_a_row_for_each_query():
-    queries = cora_queries(linked_papers(60), 2, n_papers=40)
-    chosen, by_chance = figure_4(queries, 3)
-    assert set(chosen) == set(CHOSEN)
+    queries = active.cora_queries(linked_papers(60), 2, n_papers=40)
+    chosen, by_chance = active.figure_4(queries, 3)
+    assert set(chosen) == set(active.CHOSEN)
     assert by_chance.shape == (2, 3, 2)
     assert all(values.shape == (2, 2) for values in chosen.values())
     assert ((by_chance >= 0) & (by_chance <= 1)).all()
 
 
 def test_a_best_item_that_is_known_leaves_no_regret():
-    task = made_up_task(0, Items(2.0, n_items=6), find_best=True)
+    task = active.made_up_task(0, active.Items(2.0, n_items=6), find_best=True)
     rng = np.random.default_rng(0)
     worst = max(task.judge(Joint(np.eye(6)[i], np.eye(6), Probit())) for i in range(6))
     best = min(task.judge(Joint(np.eye(6)[i], np.eye(6), Probit())) for i in range(6))
     assert best == 0.0 < worst
-    judged, _ = explore(task, "thompson", 60, rng)
+    judged, _ = active.explore(task, "thompson", 60, rng)
     assert judged.shape == (60,)
     assert judged[-1] < worst
 
 
 def test_sushi_questions_are_answered_by_those_who_ranked_both():
-    task = sushi_task(rankings_like_sushi(200, n_items=15))
+    task = active.sushi_task(rankings_like_sushi(200, n_items=15))
     rng = np.random.default_rng(0)
     first, second = task.pairs[0]
     answers = [task.answer(int(first), int(second), rng) for _ in range(20)]
@@ -227,16 +194,16 @@ def test_sushi_questions_are_answered_by_those_who_ranked_both():
 
 @pytest.mark.slow
 def test_choosing_needs_120_answers_for_what_200_random_ones_give():
-    tasks = [made_up_task(seed, MADE_UP[0], find_best=False) for seed in range(30)]
-    needed = answers_to_match(learning_curves(tasks, 200))
-    assert min(needed[name] or 999 for name in CHOSEN) <= 120
+    tasks = [active.made_up_task(seed, active.MADE_UP[0], find_best=False) for seed in range(30)]
+    needed = active.answers_to_match(active.learning_curves(tasks, 200))
+    assert min(needed[name] or 999 for name in active.CHOSEN) <= 120
 
 
 @pytest.mark.slow
 def test_expected_best_leaves_less_regret_than_random():
     """After 50 answers, pairwise over 30 tasks, in standard errors."""
-    tasks = [made_up_task(seed, MADE_UP[0], find_best=True) for seed in range(30)]
-    curves = learning_curves(tasks, 50)
+    tasks = [active.made_up_task(seed, active.MADE_UP[0], find_best=True) for seed in range(30)]
+    curves = active.learning_curves(tasks, 50)
     gained = curves["random"][:, -1] - curves["expected_best"][:, -1]
     assert gained.mean() > 2.0 * gained.std(ddof=1) / np.sqrt(30)
     assert set(curves) == set(CRITERIA)
@@ -245,19 +212,19 @@ def test_expected_best_leaves_less_regret_than_random():
 @pytest.mark.slow
 def test_figure_4_on_cora_is_won_by_one_criterion_in_eight_of_ten(data_folder, monkeypatch):
     monkeypatch.setenv("PENCHANT_DATA", str(data_folder))
-    queries = cora_queries(load_cora(), 10)
-    chosen, by_chance = figure_4(queries, 20)
-    assert max(better_than_chance(chosen[name], by_chance)[2] for name in CHOSEN) >= 8
+    queries = active.cora_queries(load_cora(), 10)
+    chosen, by_chance = active.figure_4(queries, 20)
+    assert max(active.better_than_chance(chosen[name], by_chance)[2] for name in active.CHOSEN) >= 8
 
 
 def test_kpcrank_learns_the_sinc_from_score_differences():
-    draws = [draw_sinc(seed) for seed in range(2)]
-    errors = [d.error(fit_kpcrank(d, d.clean).predict(d.test)) for d in draws]
+    draws = [kpcrank.draw_sinc(seed) for seed in range(2)]
+    errors = [d.error(kpcrank.fit_kpcrank(d, d.clean).predict(d.test)) for d in draws]
     assert np.mean(errors) <= 0.025
 
 
 def test_the_draw_is_the_papers():
-    draw = draw_sinc(0)
+    draw = kpcrank.draw_sinc(0)
     assert len(draw.train) == 1000
     assert len(draw.test) == 338
     assert draw.clean.n_comparisons == draw.flipped.n_comparisons == 379
@@ -270,7 +237,7 @@ def test_the_draw_is_the_papers():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 def test_errors_of_the_paper():
-    errors = {name: values.mean() for name, values in sinc_experiment(20).items()}
+    errors = {name: values.mean() for name, values in kpcrank.sinc_experiment(20).items()}
     assert errors["KPCRank, score differences"] <= 0.025
     assert errors["probit GP, directions"] <= 0.035
     assert errors["probit GP, directions, 5 % flipped"] <= 0.07
@@ -280,7 +247,7 @@ def test_errors_of_the_paper():
 def test_the_svm_is_trained_when_examples_have_grown_by_a_tenth():
     rng = np.random.default_rng(0)
     weights = rng.standard_normal(4)
-    svm, trained = RetrainedSVM(), []
+    svm, trained = perceptron.RetrainedSVM(), []
     for t in range(1, 41):
         docs = rng.standard_normal((10, 4))
         before = svm.weights
@@ -293,18 +260,18 @@ def test_the_svm_is_trained_when_examples_have_grown_by_a_tenth():
 
 
 def test_the_svm_begins_with_a_random_order():
-    svm = RetrainedSVM()
+    svm = perceptron.RetrainedSVM()
     orders = {tuple(svm.present(np.eye(6))) for _ in range(20)}
     assert len(orders) > 10
     assert all(sorted(order) == list(range(6)) for order in orders)
 
 
 def test_decay_reads_the_exponent():
-    assert decay(3.0 / np.sqrt(np.arange(1, 1001))) == pytest.approx(-0.5, abs=1e-12)
+    assert perceptron.decay(3.0 / np.sqrt(np.arange(1, 1001))) == pytest.approx(-0.5, abs=1e-12)
 
 
 def test_a_round_without_improvement_teaches_the_svm_nothing():
-    svm = RetrainedSVM()
+    svm = perceptron.RetrainedSVM()
     round_ = Round(np.eye(3))
     svm.learn(round_.docs, np.arange(3), np.arange(3))
     assert svm.weights is None
@@ -316,15 +283,15 @@ def test_the_report_of_a_small_collection():
     X = rng.standard_normal((qid.size, 3))
     taste = np.array([1.0, -0.5, 0.0])
     y = np.clip(np.round(X @ taste + 0.3 * rng.standard_normal(qid.size) + 1), 0, 4)
-    collection = prepare("toy", GradedDocuments(X, y, qid), X, n_passes=2)
+    collection = perceptron.prepare("toy", GradedDocuments(X, y, qid), X, n_passes=2)
     assert len(collection.rounds) == 30
     assert np.corrcoef(collection.weights, taste)[0, 1] > 0.95
-    lines = list(curves(collection, n_permutations=2))
-    rows = table(lines).splitlines()
+    lines = list(perceptron.curves(collection, n_permutations=2))
+    rows = perceptron.table(lines).splitlines()
     assert len(rows) == 2 + 5
     assert all(row.count("|") == 10 for row in rows)
-    found = outcome("toy", lines)
+    found = perceptron.outcome("toy", lines)
     assert found.within_bound
     assert found.full_to_weak > 0.1
-    assert claims([found])[1].found == f"toy: {found.full_to_weak:.2f} ×"
-    assert len(draw(lines).axes) == 3
+    assert perceptron.claims([found])[1].found == f"toy: {found.full_to_weak:.2f} ×"
+    assert len(perceptron.draw(lines).axes) == 3

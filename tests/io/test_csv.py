@@ -11,8 +11,6 @@ from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
 from penchant.io import read_comparisons
 
-pytest.importorskip("duckdb")
-
 EXPECTED = Comparisons.from_pairs(["a", "c"], ["b", "d"])
 VOTES = Comparisons.from_pairs(
     ["tea", "tea", "milk", "tea", "tea"],

@@ -5,14 +5,13 @@ import subprocess
 import sys
 from decimal import Decimal
 
-import numpy as np
+import duckdb
 import pytest
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, DataWarning
 from penchant.io import read_comparisons
 
-duckdb = pytest.importorskip("duckdb")
 pd = pytest.importorskip("pandas")
 LONG = 18446744073709551617
 
@@ -152,19 +151,6 @@ def test_object_columns_are_never_sampled(n_before):
     assert set(Comparisons.from_frame(frame).items) == (few | {1, 2} if n_before else few)
 
 
-@pytest.mark.parametrize(
-    ("winner", "loser", "items"),
-    [
-        (["007", "7"], ["8", "008"], {"007", "008", "7", "8"}),
-        ([1, "1", True], [2, 2, 2], {1, "1", "true", 2}),
-        ([Decimal("1.50"), "x"], ["y", "y"], {"1.50", "x", "y"}),
-    ],
-)
-def test_objects_of_a_frame(winner, loser, items):
-    frame = pd.DataFrame({"winner": winner, "loser": loser}, dtype=object)
-    assert set(Comparisons.from_frame(frame).items) == items
-
-
 def test_lists_in_a_frame_matter_only_where_names_are_expected():
     frame = pd.DataFrame({"winner": [["a"], ["b"]], "loser": ["x", "y"]}, dtype=object)
     with pytest.raises(DataError, match="column 'winner' of the data frame holds lists"):
@@ -175,20 +161,23 @@ def test_lists_in_a_frame_matter_only_where_names_are_expected():
         Comparisons.from_frame({"winner": ["a"], "loser": ["b"]})
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint64", "Int64"])
-def test_integers_of_frames_stay_integers(dtype):
-    frame = pd.DataFrame({"winner": [1, 2], "loser": [2, 3]}).astype(dtype)
-    items = Comparisons.from_frame(frame).items
-    assert items == (1, 2, 3)
-    assert all(type(name) is int for name in items)
-    assert Comparisons.from_frame(frame.astype("category").astype(str)).items == ("1", "2", "3")
-
-
-def test_large_integers_and_categories_of_a_frame():
-    frame = pd.DataFrame({"winner": np.array([2**53 + 1, 2**63], dtype=np.uint64), "loser": [1, 2]})
-    assert Comparisons.from_frame(frame).items == (1, 2, 2**53 + 1, 2**63)
-    frame = pd.DataFrame({"winner": ["b", "a"], "loser": ["c", "b"]}, dtype="category")
-    assert Comparisons.from_frame(frame).items == ("a", "b", "c")
+@pytest.mark.parametrize(
+    ("winner", "loser", "dtype", "items"),
+    [
+        (["007", "7"], ["8", "008"], object, {"007", "008", "7", "8"}),
+        ([1, "1", True], [2, 2, 2], object, {1, "1", "true", 2}),
+        ([Decimal("1.50"), "x"], ["y", "y"], object, {"1.50", "x", "y"}),
+        *(([1, 2], [2, 3], kind, {1, 2, 3}) for kind in ("int8", "int32", "int64", "Int64")),
+        ([2**53 + 1, 2**63], [1, 2], "uint64", {1, 2, 2**53 + 1, 2**63}),
+        ([1, 2], [2, 3], str, {"1", "2", "3"}),
+        (["b", "a"], ["c", "b"], "category", {"a", "b", "c"}),
+    ],
+)
+def test_names_in_a_frame(winner, loser, dtype, items):
+    frame = pd.DataFrame({"winner": pd.Series(winner, dtype=dtype), "loser": loser})
+    found = Comparisons.from_frame(frame.astype({"loser": dtype})).items
+    assert set(found) == items
+    assert {type(name) for name in found} == {type(name) for name in items}
 
 
 def test_missing_cells_of_a_frame():

@@ -3,13 +3,12 @@
 import json
 import os
 
+import duckdb
 import pytest
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.io import open_duck, read_comparisons, read_table
-
-duckdb = pytest.importorskip("duckdb")
 
 EXPECTED = Comparisons.from_pairs(["a", "b"], ["b", "c"])
 ROWS = [("a", "b"), ("b", "c")]

@@ -22,6 +22,8 @@ def as_counts(data):
 
 def test_ties_multiplicities_and_names(write):
     data = read_comparisons(write(HEADER + "10: 3,{1, 2},4\n2: 1 , 3\n", "small.toc"))
+    ((places, who, count),) = data.named_rankings(tied=True)
+    assert (places, who, count) == ([["Cy"], ["Ada", "Bo: the second"], ["Dee"]], None, 10)
     assert data.items == ("Ada", "Bo: the second", "Cy", "Dee")
     assert as_counts(data) == {
         ("Cy", "Ada", False): 10,
@@ -35,8 +37,11 @@ def test_ties_multiplicities_and_names(write):
 
 
 def test_an_incomplete_order_compares_only_what_it_lists(write):
-    data = read_comparisons(write(HEADER + "5: 2,1\n1: 3\n", "small.soi"))
-    assert as_counts(data) == {("Bo: the second", "Ada", False): 5}
+    data = read_comparisons(write(HEADER + "5: 2,1\n1: 3\n1: {1,2}\n", "small.soi"))
+    assert as_counts(data) == {
+        ("Bo: the second", "Ada", False): 5, ("Ada", "Bo: the second", True): 1
+    }  # fmt: skip
+    assert data.rankings is None
     assert data.n_items == 4
 
 

@@ -18,16 +18,11 @@ from penchant.data.build import NameCodes as NameCodes
 from penchant.data.build import build as build
 from penchant.data.build import read_times as read_times
 from penchant.data.build import settle as settle
+from penchant.data.checks import check_all_ties, check_connected, check_never_compared
 from penchant.data.choices import ChoiceStages as ChoiceStages
 from penchant.data.choices import Rankings as Rankings
 from penchant.data.choices import merge_rankings as merge_rankings
-from penchant.data.comparisons import (
-    Comparisons,
-    check_all_ties,
-    check_connected,
-    check_never_compared,
-)
-from penchant.data.comparisons import components as components
+from penchant.data.comparisons import Comparisons
 from penchant.data.names import Encoder as Encoder
 from penchant.data.names import Lookup as Lookup
 from penchant.data.names import Name as Name
@@ -43,6 +38,7 @@ from penchant.data.shards import picked_users as picked_users
 from penchant.data.shards import side_by_side as side_by_side
 from penchant.data.split import WholeAnswers as WholeAnswers
 from penchant.data.table import Table as Table
+from penchant.data.table import components as components
 
 __all__ = [
     "BucketFiles",

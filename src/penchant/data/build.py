@@ -72,9 +72,6 @@ class CodedRows:
     advice: Mapping[str, str] = field(default_factory=dict)
     in_order: "Callable[[], CodedRows] | None" = None
 
-    def label(self, role: str) -> str:
-        return repr(self.labels.get(role, role))
-
     def number(self, row: int) -> int:
         """The number of a row as the caller counts: broken rows count too."""
         number = row + self.first_row
@@ -95,11 +92,7 @@ class NameCodes(NamedTuple):
 
 
 def code_columns(
-    columns: dict[str, Any],
-    *,
-    items: Iterable[Any] | None,
-    users: Iterable[Any] | None,
-    covariates: Any = None,
+    *, items: Iterable[Any] | None, users: Iterable[Any] | None, covariates: Any, **columns: Any
 ) -> CodedRows:
     """Encode columns: winner, loser and any of user, tie, count, margin, first and time."""
     given = {
@@ -167,20 +160,16 @@ def code_strictly(
     where: Callable[[int], str],
 ) -> tuple[IntArray, Names]:
     """Return final codes and names; the first value that is empty or unknown is an error."""
-    encoder = Encoder()
-    codes = encoder.encode(values, column)
-    book = settle(encoder.names, known, column)
-    final = book.code[codes]
-    bad = np.flatnonzero((final == MISSING) | (final >= book.n_known))
-    if not len(bad):
-        return final, book.names
-    name = encoder.names[codes[bad[0]]]
-    if is_missing(name):
-        raise DataError(f"{where(int(bad[0]))} is empty ({name!r}): it must hold a name")
-    raise DataError(
-        f"{where(int(bad[0]))} names {name!r}{closest(name, book.names[: book.n_known])}, which "
-        f"is not one of the {book.n_known} {column}: correct the name or add it to {column}"
-    )
+    (codes,), book = _encode({column: values}, (column,), known, column)
+    for row in np.flatnonzero((codes == MISSING) | (codes >= book.n_known))[:1]:
+        name = python_scalar(values[row])
+        if codes[row] == MISSING:
+            raise DataError(f"{where(row)} is empty ({name!r}): it must hold a name")
+        raise DataError(
+            f"{where(row)} names {name!r}{closest(name, book.names[: book.n_known])}, which is not "
+            f"one of the {book.n_known} {column}: correct the name or add it to {column}"
+        )
+    return codes, book.names
 
 
 def _read_ties(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int8]:
@@ -390,7 +379,7 @@ _MARGIN = "it must be finite, not negative (else swap winner and loser), and 0 i
 def _sentence(rows: CodedRows, fault: Fault, row: int) -> str:
     """Return what is wrong with a row, and what to do about it."""
     role, number = fault.role, rows.number(row)
-    cell = f"column {rows.label(role)} row {number}"
+    cell = f"column {rows.labels.get(role, role)!r} row {number}"
     if fault.check == "empty":
         return f"{cell} is empty: {_NEEDS[role]}"
     if fault.check == "itself":

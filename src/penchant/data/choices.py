@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penchant.data.build import code_strictly, read_numbers
 from penchant.data.names import Names, as_column, python_scalar
-from penchant.data.table import Table, make_read_only, same_fields
+from penchant.data.table import ArrayRecord, Table, count_left
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, IntArray
 
@@ -34,7 +34,7 @@ class ChoiceStages:
 
 
 @dataclass(frozen=True, eq=False)
-class Rankings:
+class Rankings(ArrayRecord):
     """Distinct orders of three items or more, each with the number of times it was given.
 
     item, place: (N,) the items of all orders, one order after the other, best first; place counts
@@ -49,18 +49,8 @@ class Rankings:
     user: IntArray | None
     tied: BoolArray
 
-    def __post_init__(self) -> None:
-        make_read_only(self, vars(self))
-
     def __len__(self) -> int:
         return len(self.count)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rankings):
-            return NotImplemented
-        return same_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def size(self) -> IntArray:
@@ -216,26 +206,34 @@ def joined_rankings(one: Rankings | None, two: Rankings | None) -> Rankings | No
     return _concatenated(parts).merge() if parts else None
 
 
+def without_rankings(
+    orders: Rankings | None, answers: Rankings | None, items: Names
+) -> Rankings | None:
+    """Return the orders with `answers` taken back; the names are for messages."""
+    if answers is None:
+        return orders
+    others = answers.merge()
+
+    def in_words(row: int) -> str:
+        where = slice(others.start[row], others.start[row + 1])
+        return f"the ranking or choice of {[items[i] for i in others.item[where]]!r}"
+
+    count = np.zeros(0, dtype=np.intp) if orders is None else orders.count
+    at = np.full(len(others), -1) if orders is None else orders.locate(others)
+    left = count_left(count, at, others.count, in_words, "whole and by the same user")
+    return None if orders is None else orders.with_count(left)
+
+
 def all_pairs(size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return (block, i, j) with i < j for all pairs of positions within consecutive blocks."""
     start = np.cumsum(size) - size
-    parts = list(_pairs_by_size(size, start))
-    if not parts:
-        empty = np.empty(0, dtype=np.intp)
-        return empty, empty, empty
-    block, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return block, first, second
-
-
-def _pairs_by_size(size: IntArray, start: IntArray) -> Iterator[tuple[IntArray, ...]]:
+    parts = [(np.empty(0, dtype=np.intp),) * 3]
     for n in np.unique(size[size > 1]):  # blocks of one size share their pattern of pairs
         blocks = np.flatnonzero(size == n)
-        i, j = np.triu_indices(n, 1)
-        yield (
-            np.repeat(blocks, len(i)),
-            (start[blocks, None] + i).ravel(),
-            (start[blocks, None] + j).ravel(),
-        )
+        i, j = ((start[blocks, None] + position).ravel() for position in np.triu_indices(n, 1))
+        parts.append((np.repeat(blocks, n * (n - 1) // 2), i, j))
+    block, first, second = map(np.concatenate, zip(*parts, strict=True))
+    return block, first, second
 
 
 class Orders(NamedTuple):
@@ -268,28 +266,31 @@ def merge_rankings(
     rankings = rankings if isinstance(rankings, np.ndarray) else list(rankings)
     listed, place, size = _listed(rankings)
     start = np.append(0, np.cumsum(size))
-    codes, names = code_strictly(
-        listed,
-        items,
-        "items",
-        lambda i: f"ranking {np.searchsorted(start[1:], i, side='right')}",
-    )
+    numbers = np.repeat(np.arange(len(size)), size)
+    codes, names = code_strictly(listed, items, "items", lambda i: f"ranking {numbers[i]}")
     order, first, second = all_pairs(size)
-    _refuse_repeats(order, codes[first], codes[second], names)
+    for pair in np.flatnonzero(codes[first] == codes[second])[:1]:
+        raise DataError(
+            f"ranking {order[pair]} names {names[codes[first[pair]]]!r} more than once: an item "
+            "can have one place only; drop the repetition"
+        )
     equal = np.broadcast_to(np.asarray(tied, dtype=bool), size.shape)
     tie = place[first] == place[second]
-    if not (~tie | equal[order]).any():
+    told = ~tie | equal[order]
+    if not told.any():
         raise DataError(
             "the rankings hold no pair of items: at least one must rank two items or more"
         )
     who, known = _who(users, len(rankings))
     n = np.ones(len(size), dtype=np.intp) if count is None else count
-    everything = Rankings(codes, place, start, n, who, equal)
     last = np.zeros(len(size), dtype=np.intp)
-    np.maximum.at(last, np.repeat(np.arange(len(last)), size), place)
+    np.maximum.at(last, numbers, place)
     is_order = (size > 2) & (last > 0)
-    small, whole = everything.take(~is_order), everything.take(is_order)
-    pairs = _no_rows(who) if small is None else small.pairs()
+    whole = Rankings(codes, place, start, n, who, equal).take(is_order)
+    single = told & ~is_order[order]
+    order, first, second, tie = (a[single] for a in (order, first, second, tie))
+    user = None if who is None else who[order]
+    pairs = Table(codes[first], codes[second], n[order], user, tie, None).merge()
     return Orders(pairs, names, known, None if whole is None else whole.merge())
 
 
@@ -301,7 +302,10 @@ def merge_choices(
     items: Iterable[Any] | None,
 ) -> Orders:
     """Return choices as orders: the chosen items, the others, the worst items."""
-    shown = [list(_members_of_set(s, number)) for number, s in enumerate(sets)]
+    shown = []
+    for number, names in enumerate(sets):
+        _refuse_no_list(names, f"sets[{number}]", "it must hold the items that were shown")
+        shown.append(list(map(python_scalar, names)))
     best = _taken(chosen, shown, "chosen")
     last = _taken(worst, shown, "worst")
     if chosen is None and worst is None:
@@ -343,12 +347,6 @@ def _taken(taken: Iterable[Any] | None, shown: list[list[Any]], what: str) -> li
     return given
 
 
-def _members_of_set(shown: Any, number: int) -> Iterable[Any]:
-    if isinstance(shown, str | bytes) or not isinstance(shown, Iterable):
-        raise DataError(f"sets[{number}] is {shown!r}: it must hold the items that were shown")
-    return map(python_scalar, shown)
-
-
 def _who(users: Iterable[Any] | None, n: int) -> tuple[IntArray | None, Names]:
     if users is None:
         return None, ()
@@ -361,50 +359,31 @@ def _who(users: Iterable[Any] | None, n: int) -> tuple[IntArray | None, Names]:
     return code_strictly(who, None, "users", lambda i: f"users[{i}]")
 
 
-def _no_rows(user: IntArray | None) -> Table:
-    none = np.empty(0, dtype=np.intp)
-    return Table(none, none, none, None if user is None else none, none.astype(bool), None)
-
-
 def _listed(rankings: Sequence[Iterable[Any]] | NDArray[Any]) -> tuple[Any, IntArray, IntArray]:
     """Return the items of all rankings in one list, their places, and (r,) sizes."""
     if isinstance(rankings, np.ndarray) and rankings.ndim == 2:
         n, k = rankings.shape
         return rankings.ravel(), np.tile(np.arange(k), n), np.full(n, k, dtype=np.intp)
-    parts = [_flatten(ranking, number) for number, ranking in enumerate(rankings)]
-    place = np.array([p for _, places in parts for p in places], dtype=np.intp)
-    size = np.array([len(names) for names, _ in parts], dtype=np.intp)
-    return [name for names, _ in parts for name in names], place, size
-
-
-def _flatten(ranking: Iterable[Any], number: int) -> tuple[list[Any], list[int]]:
-    if isinstance(ranking, str | bytes) or not isinstance(ranking, Iterable):
-        raise DataError(
-            f"ranking {number} is {ranking!r}: a ranking must be a sequence of items, best first"
-        )
     names: list[Any] = []
-    places: list[int] = []
-    place = 0
-    for entry in ranking:
-        tied = list(_members(entry))
-        names += tied
-        places += [place] * len(tied)
-        place += bool(tied)
-    return names, places
+    place: list[int] = []
+    start = [0]
+    for number, ranking in enumerate(rankings):
+        must = "a ranking must be a sequence of items, best first"
+        _refuse_no_list(ranking, f"ranking {number}", must)
+        groups = [tied for entry in ranking if (tied := _members(entry))]
+        names += [name for tied in groups for name in tied]
+        place += [where for where, tied in enumerate(groups) for _ in tied]
+        start.append(len(names))
+    return names, np.array(place, dtype=np.intp), np.diff(start).astype(np.intp)
+
+
+def _refuse_no_list(value: Any, name: str, must: str) -> None:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise DataError(f"{name} is {value!r}: {must}")
 
 
 def _members(entry: Any) -> Sequence[Any]:
     return list(entry) if isinstance(entry, list | tuple | set | frozenset) else [entry]
-
-
-def _refuse_repeats(ranking: IntArray, first: IntArray, second: IntArray, names: Names) -> None:
-    repeated = np.flatnonzero(first == second)
-    if len(repeated):
-        where = repeated[0]
-        raise DataError(
-            f"ranking {ranking[where]} names {names[first[where]]!r} more than once: an item can "
-            "have one place only; drop the repetition"
-        )
 
 
 def merge_scores(scores: Iterable[float], groups: Iterable[Any] | None) -> Orders:

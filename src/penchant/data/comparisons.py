@@ -1,16 +1,15 @@
 """Comparisons, the data type of all models: columns, constructors and transformations."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from html import escape
 from importlib import import_module
 from typing import Any, Literal, Self, overload
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
+from penchant.data import summary
 from penchant.data.build import build, code_columns
 from penchant.data.choices import (
     Rankings,
@@ -18,20 +17,20 @@ from penchant.data.choices import (
     merge_choices,
     merge_rankings,
     merge_scores,
+    without_rankings,
 )
 from penchant.data.names import Encoder, Lookup, Names
 from penchant.data.split import WholeAnswers, folds, hold_out
-from penchant.data.table import Table, make_read_only, same_fields
+from penchant.data.table import ArrayRecord, Table, components
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _COLUMNS = tuple(f.name for f in fields(Table))
-_SHOWN_ROWS = 10  # rows of a table in a notebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons:
+class Comparisons(ArrayRecord):
     """Distinct comparisons between items, each with the number of times it was made.
 
     Make one with `from_pairs`, `from_rankings`, `from_scores`, `from_frame` or
@@ -79,9 +78,6 @@ class Comparisons:
     source: str = field(default="", compare=False)
     rankings: Rankings | None = None
 
-    def __post_init__(self) -> None:
-        make_read_only(self, _COLUMNS)
-
     @classmethod
     def from_pairs(
         cls,
@@ -110,17 +106,9 @@ class Comparisons:
         >>> data.n_items, data.users, data.user.tolist()
         (4, ('ann', 'bob'), [0, 1])
         """
-        columns = {
-            "winner": winner,
-            "loser": loser,
-            "user": user,
-            "tie": tie,
-            "count": count,
-            "margin": margin,
-            "first": first,
-            "time": time,
-        }
-        rows = code_columns(columns, items=items, users=users, covariates=covariates)
+        given = dict(locals())
+        del given["cls"]
+        rows = code_columns(**given)
         return cls.from_table(*build(rows), covariate_names=rows.covariate_names)
 
     @classmethod
@@ -252,13 +240,6 @@ class Comparisons:
         """Number of distinct rows."""
         return len(self.winner)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Comparisons):
-            return NotImplemented
-        return same_fields(self, other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         who = f", {self.n_users} users" if self.users else ""
         return f"<Comparisons: {self.n_comparisons} between {self.n_items} items{who}>"
@@ -272,46 +253,7 @@ class Comparisons:
         groups connected by comparisons: 1
         most compared: tea (2); least compared: milk (1)
         """
-        total = self.n_comparisons
-        people = "1 user" if self.n_users == 1 else f"{self.n_users} users"
-        who = f" by {people}" if self.users else ""
-        lines = [f"{total} comparisons ({len(self)} distinct) between {self.n_items} items{who}"]
-        if self.source:
-            lines.append(f"read as: {self.source}")
-        if self.user is not None:
-            per_user = np.bincount(self.user, weights=self.count, minlength=self.n_users)
-            lines.append(
-                f"comparisons per user: {per_user.min():.0f} to {per_user.max():.0f}, "
-                f"median {np.median(per_user):g}"
-            )
-        if (orders := self.rankings) is not None:
-            low, high = int(orders.size.min()), int(orders.size.max())
-            size = f"{low}" if low == high else f"{low} to {high}"
-            lines.append(
-                f"of them in rankings and choices: {orders.pairs().count.sum()}; rankings and "
-                f"choices: {orders.count.sum()} ({len(orders)} distinct) of {size} items"
-            )
-        ties = int(self.count[self.tie].sum())
-        lines.append(f"ties: {ties} ({ties / max(total, 1):.0%})")
-        if self.both_bad is not None:
-            bad, rates = int(self.count[self.both_bad].sum()), self.bad_rates()
-            worst = max(rates, key=lambda item: rates[item])
-            lines.append(
-                f"both bad: {bad} ({bad / total:.0%}); most often with {worst} ({rates[worst]:.0%})"
-            )
-        used = self.compared()
-        n_groups = len(np.unique(self.components()[1][used]))
-        lines.append(f"groups connected by comparisons: {n_groups}")
-        if len(used) < self.n_items:
-            lines.append(f"items never compared: {self.n_items - len(used)}")
-        times = np.bincount(self.winner, self.count, self.n_items)
-        times += np.bincount(self.loser, self.count, self.n_items)
-        most, least = int(times.argmax()), int(times.argmin())
-        lines.append(
-            f"most compared: {self.items[most]} ({times[most]:.0f}); "
-            f"least compared: {self.items[least]} ({times[least]:.0f})"
-        )
-        return "\n".join(lines)
+        return summary.in_words(self._table(), self.items, self.users, self.rankings, self.source)
 
     def to_frame(self) -> Any:
         """Return a pandas data frame by name, which `from_frame` reads back.
@@ -323,47 +265,14 @@ class Comparisons:
         >>> Comparisons.from_pairs(["tea"], ["milk"], count=[2]).to_frame().to_dict("list")
         {'winner': ['tea'], 'loser': ['milk'], 'tie': [False], 'count': [2]}
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise DataError(
-                "to_frame needs pandas: install it, or use the columns themselves"
-            ) from None
         if self.rankings is not None:
-            return pd.DataFrame(_long_columns(self))
-        columns: dict[str, Any] = {}
-        if self.user is not None:
-            columns["user"] = [self.users[u] for u in self.user]
-        columns["winner"] = [self.items[i] for i in self.winner]
-        columns["loser"] = [self.items[i] for i in self.loser]
-        columns |= {"tie": self.tie_words, "count": self.count}
-        for name in ("margin", "first", "time"):
-            if getattr(self, name) is not None:
-                columns[name] = getattr(self, name)
-        for k, name in enumerate(self.covariate_names):
-            if name in columns:
-                raise DataError(
-                    f"a covariate is called {name!r}, as a column of the table is: rename it"
-                )
-            columns[name] = self.covariates[:, k]  # type: ignore[index]
-        return pd.DataFrame(columns)
+            single = self.single_pairs()._table()
+            return summary.long_frame(single, self.rankings, self.items, self.users)
+        return summary.frame(self._table(), self.items, self.users, self.covariate_names)
 
     def _repr_html_(self) -> str:
         """Return the summary and the first rows as HTML, for notebooks."""
-        lines = "<br>".join(escape(line) for line in self.describe().splitlines())
-        head = ["user"] * (self.user is not None) + ["winner", "loser", "tie", "count"]
-        rows = []
-        for i in range(min(len(self), _SHOWN_ROWS)):
-            cells = [] if self.user is None else [self.users[self.user[i]]]
-            cells += [self.items[self.winner[i]], self.items[self.loser[i]]]
-            cells += ["tie" if self.tie[i] else "", self.count[i]]
-            rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
-        if len(self) > _SHOWN_ROWS:
-            rows.append(f'<td colspan="{len(head)}">… and {len(self) - _SHOWN_ROWS} more</td>')
-        header = "".join(f"<th>{name}</th>" for name in head)
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        table = f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div><p>{lines}</p>{table}</div>"
+        return summary.in_html(self.describe(), self._table(), self.items, self.users)
 
     @property
     def tie_words(self) -> Any:
@@ -373,11 +282,7 @@ class Comparisons:
         >>> data.tie_words.tolist()
         ['both bad', False]
         """
-        if self.both_bad is None:
-            return self.tie
-        words = self.tie.astype(object)
-        words[self.both_bad] = "both bad"
-        return words
+        return summary.tie_words(self._table())
 
     def bad_rates(self) -> dict[Any, float]:
         """Return for each compared item the share of its comparisons that were "both bad".
@@ -385,11 +290,7 @@ class Comparisons:
         >>> Comparisons.from_pairs(["a", "a"], ["b", "c"], tie=["both bad", "no"]).bad_rates()
         {'a': 0.5, 'b': 1.0, 'c': 0.0}
         """
-        bad = np.zeros(len(self)) if self.both_bad is None else self.both_bad * self.count
-        ends = np.concatenate([self.winner, self.loser])
-        times = np.bincount(ends, np.tile(self.count, 2), self.n_items)
-        rate = np.bincount(ends, np.tile(bad, 2), self.n_items) / np.maximum(times, 1.0)
-        return {self.items[i]: float(rate[i]) for i in self.compared()}
+        return summary.bad_rates(self._table(), self.items)
 
     def compared(self) -> IntArray:
         """Return the sorted indices of the items that occur in a comparison."""
@@ -403,10 +304,7 @@ class Comparisons:
         >>> Comparisons.from_pairs([0, 0, 1], [1, 1, 2]).laplacian().toarray().tolist()
         [[2.0, -2.0, 0.0], [-2.0, 3.0, -1.0], [0.0, -1.0, 1.0]]
         """
-        weight, n = self.count.astype(np.float64), self.n_items
-        met = sparse.coo_matrix((weight, (self.winner, self.loser)), shape=(n, n))
-        met = met + met.T
-        return sparse.csr_matrix(sparse.diags(np.asarray(met.sum(axis=1)).ravel()) - met)
+        return self._table().laplacian(self.n_items)
 
     def components(self) -> tuple[int, IntArray]:
         """Return how many groups the comparisons connect the items into, and each item's group.
@@ -416,8 +314,7 @@ class Comparisons:
         return components(self.winner, self.loser, self.n_items)
 
     def as_pairs(self) -> Self:
-        """Return the same comparisons as pairs: those of rankings and choices count as separate
-        answers.
+        """Return the same comparisons, the pairs of rankings and choices as answers of their own.
 
         >>> data = Comparisons.from_rankings([["a", "b", "c"]])
         >>> data.rankings is None, data.as_pairs().rankings is None, len(data.as_pairs())
@@ -529,9 +426,9 @@ class Comparisons:
         >>> [(train.n_comparisons, test.n_comparisons) for train, test in data.folds(2)]
         [(5, 5), (5, 5)]
         """
-        count = WholeAnswers.of(self).count
-        parts = folds(self, n)
-        return [(self.with_counts(count - part), self.with_counts(part)) for part in parts]
+        said = WholeAnswers.of(self)
+        parts = folds(said, said.keys(self.n_items, self.n_users), n)
+        return [(self.with_counts(said.count - part), self.with_counts(part)) for part in parts]
 
     def with_counts(self, count: IntArray) -> Self:
         """Return the same answers with other counts, single pairs first and then rankings; those
@@ -567,33 +464,10 @@ class Comparisons:
         >>> less.items, less.n_comparisons
         (('a', 'b', 'c'), 2)
         """
-        single, orders = self.single_pairs(), self.rankings
         theirs = answers.single_pairs()._in_codes_of(self)
-        rows = theirs._table().merge()
-        theirs = replace(theirs, **vars(rows))
-        count = _count_left(
-            single.count,
-            single._table().locate(rows),
-            rows.count,
-            theirs._sentence,
-            "by the same user and with the same tie, margin and covariates",
-        )
-        left = single._with_count(count)._table()
-        known = answers if answers.rankings is None else answers._in_codes_of(self)
-        said = joined_rankings(None, known.rankings)
-        if said is None:
-            return self._of(left, orders)
-        count = _count_left(
-            np.zeros(0, dtype=np.intp) if orders is None else orders.count,
-            np.full(len(said), -1) if orders is None else orders.locate(said),
-            said.count,
-            lambda row: (
-                "the ranking or choice of "
-                f"{[known.items[i] for i in said.item[said.start[row] : said.start[row + 1]]]!r}"
-            ),
-            "whole and by the same user",
-        )
-        return self._of(left, None if orders is None else orders.with_count(count))
+        pairs = self.single_pairs()._table().without(theirs._table(), theirs.items, theirs.users)
+        known = answers._in_codes_of(self)
+        return self._of(pairs, without_rankings(self.rankings, known.rankings, known.items))
 
     def __add__(self, more: object) -> Self:
         return self.extend(more) if isinstance(more, Comparisons) else NotImplemented
@@ -668,136 +542,3 @@ class Comparisons:
             users=users.names,
             rankings=None if rankings is None else rankings.recoded(item_code, user_code),
         )
-
-    def _sentence(self, row: int) -> str:
-        """Return one row in words."""
-        who = "" if self.user is None else f"{self.users[self.user[row]]!r} said: "
-        verb = "tied with" if self.tie[row] else "beat"
-        return f"{who}{self.items[self.winner[row]]!r} {verb} {self.items[self.loser[row]]!r}"
-
-
-def _count_left(
-    count: IntArray, at: IntArray, times: IntArray, say: Callable[[int], str], alike: str
-) -> IntArray:
-    """Return the counts after the answers at `at` are taken back, `times` times each.
-
-    say : describes an answer that did not occur so often. alike : what has to be equal.
-    """
-    there = np.where(at < 0, 0, count[at] if len(count) else 0)
-    for row in np.flatnonzero(times > there)[:1]:
-        raise DataError(
-            f"{say(int(row))} is to be taken back {times[row]} times, but occurred {there[row]} "
-            f"times: take back only what was said, {alike}"
-        )
-    left = count.copy()
-    left[at] -= times
-    return left
-
-
-def _long_columns(data: Comparisons) -> dict[str, list[Any]]:
-    """Return one row for each item of a ranking, choice or pair: ballot, user, item, position."""
-    single = data.single_pairs()
-    if not (single.margin is None and single.first is None and single.covariates is None):
-        raise DataError(
-            "rankings beside pairs with a margin, sides or covariates make no one table: make one "
-            "of single_pairs(), or of as_pairs()"
-        )
-    ballots = [
-        (places, who, count, tied)
-        for tied in (True, False)
-        for places, who, count in data.named_rankings(tied)
-    ]
-    for row in range(len(single)):
-        names = [data.items[i] for i in (single.winner[row], single.loser[row])]
-        who = None if single.user is None else data.users[single.user[row]]
-        places = [names] if single.tie[row] else [[name] for name in names]
-        ballots.append((places, who, int(single.count[row]), True))
-    lines = [
-        (number, who, name, place, count, tied)
-        for number, (places, who, count, tied) in enumerate(ballots, start=1)
-        for place, names in enumerate(places, start=1)
-        for name in names
-    ]
-    heads = ("ballot", "user", "item", "position", "count", "tied")
-    columns = {
-        head: list(cells) for head, cells in zip(heads, zip(*lines, strict=True), strict=True)
-    }
-    if data.user is None:
-        del columns["user"]
-    return columns
-
-
-def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray]:
-    """Return the number of connected groups and the group of each of the n items."""
-    if n * n < len(winner):  # then some pairs occur many times, and once is enough
-        met = np.zeros(n * n, dtype=bool)
-        met[winner * n + loser] = True
-        winner, loser = np.divmod(np.flatnonzero(met), n)
-    edges = sparse.coo_matrix((np.ones(len(winner)), (winner, loser)), shape=(n, n))
-    n_groups, labels = csgraph.connected_components(edges, directed=False)
-    return int(n_groups), labels.astype(np.intp)
-
-
-_EXAMPLES = 3  # items or groups that a warning names
-
-
-def check_connected(data: Comparisons) -> str | None:
-    """Return a warning where comparisons do not connect all compared items, else None.
-
-    >>> check_connected(Comparisons.from_pairs(["a", "b"], ["b", "c"])) is None
-    True
-    >>> check_connected(Comparisons.from_pairs(["a", "x"], ["b", "y"]))
-    "the comparisons fall into 2 groups of items that were never compared with each other (of
-    2 and 2 items, for example 'a' and 'x'): the order within a group is learned, the order
-    between groups comes from the prior alone; compare items across groups, or give features
-    or relations that link them"
-    """
-    _, labels = data.components()
-    used = data.compared()
-    groups, first, size = np.unique(labels[used], return_index=True, return_counts=True)
-    if len(groups) < 2:
-        return None
-    largest = np.argsort(-size, kind="stable")[:_EXAMPLES]
-    sizes = [str(size[g]) for g in largest] + (["…"] if len(groups) > _EXAMPLES else [])
-    examples = [repr(data.items[used[first[g]]]) for g in largest]
-    return (
-        f"the comparisons fall into {len(groups)} groups of items that were never compared with "
-        f"each other (of {' and '.join(sizes)} items, for example {' and '.join(examples)}): the "
-        "order within a group is learned, the order between groups comes from the prior alone; "
-        "compare items across groups, or give features or relations that link them"
-    )
-
-
-def check_never_compared(data: Comparisons) -> str | None:
-    """Return a warning where some items occur in no comparison, else None.
-
-    >>> check_never_compared(Comparisons.from_pairs([0], [1], items=range(3)))
-    '1 of 3 items was never compared (for example 2): its utility comes from the prior alone;
-    compare it, or give features or relations that link it to the others'
-    """
-    never = np.setdiff1d(np.arange(data.n_items), data.compared())
-    if not len(never):
-        return None
-    one = len(never) == 1
-    examples = ", ".join(repr(data.items[i]) for i in never[:_EXAMPLES])
-    return (
-        f"{len(never)} of {data.n_items} items {'was' if one else 'were'} never compared (for "
-        f"example {examples}): {'its utility comes' if one else 'their utilities come'} from the "
-        f"prior alone; compare {'it' if one else 'them'}, or give features or relations that link "
-        f"{'it' if one else 'them'} to the others"
-    )
-
-
-def check_all_ties(data: Comparisons) -> str | None:
-    """Return a warning where every comparison is a tie, else None.
-
-    >>> check_all_ties(Comparisons.from_pairs(["a"], ["b"], tie=[True]))
-    'every comparison is a tie: nothing tells the items apart, so the ranking is arbitrary; check
-    how ties are marked, or ask for a choice where items are close'
-    """
-    if not data.tie.all():
-        return None
-    return (
-        "every comparison is a tie: nothing tells the items apart, so the ranking is arbitrary; "
-        "check how ties are marked, or ask for a choice where items are close"
-    )

@@ -1,14 +1,13 @@
 """Hold out comparisons for testing: whole answers, never a part of a ranking."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from penchant.data.choices import Rankings
 from penchant.errors import DataError
 from penchant.numerics.random import ContentKeys, Incidence, KeyArray, content_keys, hashed
-from penchant.numerics.types import BoolArray, IntArray
+from penchant.numerics.types import IntArray
 
 
 def hold_out(
@@ -17,18 +16,15 @@ def hold_out(
     """Return how many of each row's comparisons are held out."""
     if not 0 < fraction < 1:
         raise DataError(f"fraction is {fraction}: it must lie strictly between 0 and 1")
-    if by == "comparison":
-        return _draw_comparisons(count, fraction, rng)
-    if by != "user":
+    if by not in ("comparison", "user"):
         raise DataError(f"by is {by!r}: it must be 'comparison' or 'user'")
-    if user is None:
-        raise DataError("by='user' needs users, and these comparisons do not tell them apart")
-    return np.where(_draw_users(user, fraction, rng), count, 0)
-
-
-def _draw_comparisons(count: IntArray, fraction: float, rng: np.random.Generator) -> IntArray:
-    """Draw single comparisons without replacement, so that the rows' shares are multivariate
-    hypergeometric: a row that occurred five times behaves like five rows."""
+    if by == "user":
+        if user is None:
+            raise DataError("by='user' needs users, and these comparisons do not tell them apart")
+        active = np.unique(user)
+        people = rng.choice(active, _part(len(active), fraction, "users"), replace=False)
+        return np.where(np.isin(user, people), count, 0)
+    # single comparisons without replacement: a row that occurred five times is like five rows
     total = int(count.sum())
     held_out = _part(total, fraction, "comparisons")
     if total == len(count):
@@ -36,13 +32,6 @@ def _draw_comparisons(count: IntArray, fraction: float, rng: np.random.Generator
         drawn[rng.choice(total, held_out, replace=False)] = 1
         return drawn
     return rng.multivariate_hypergeometric(count, held_out, method="marginals").astype(np.intp)
-
-
-def _draw_users(user: IntArray, fraction: float, rng: np.random.Generator) -> BoolArray:
-    """Return which rows belong to the held-out users, drawn among those who compared anything."""
-    active = np.unique(user)
-    held_out = rng.choice(active, _part(len(active), fraction, "users"), replace=False)
-    return np.isin(user, held_out)
 
 
 def _part(total: int, fraction: float, what: str) -> int:
@@ -53,18 +42,6 @@ def _part(total: int, fraction: float, what: str) -> int:
             f"at least one; change the fraction or bring more {what}"
         )
     return part
-
-
-class _HasAnswers(Protocol):
-    """The part of `Comparisons` that is needed here."""
-
-    @property
-    def n_items(self) -> int: ...
-    @property
-    def n_users(self) -> int: ...
-    @property
-    def rankings(self) -> Rankings | None: ...
-    def single_pairs(self) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +59,8 @@ class WholeAnswers:
     user: IntArray
 
     @classmethod
-    def of(cls, data: _HasAnswers) -> "WholeAnswers":
-        """Return all answers of a set of comparisons."""
+    def of(cls, data: Any) -> "WholeAnswers":
+        """Return all answers of some `Comparisons`."""
         single, orders = data.single_pairs(), data.rankings
         n = len(single)
         odd = [] if single.first is None else [single.first]
@@ -111,13 +88,11 @@ class WholeAnswers:
         return content_keys(held, self.user, self.count, n_items, max(n_users, 1))
 
 
-def folds(data: _HasAnswers, n_folds: int) -> list[IntArray]:
+def folds(said: WholeAnswers, keys: ContentKeys, n_folds: int) -> list[IntArray]:
     """Return, for each fold, how many occurrences of each answer it holds out.
 
     Each user's answers are spread evenly, in an order that depends on the answers only.
     """
-    said = WholeAnswers.of(data)
-    keys = said.keys(data.n_items, data.n_users)
     order = np.lexsort((keys.answer, keys.user[said.user]))
     last = np.empty(len(order), dtype=np.intp)
     last[order] = np.cumsum(said.count[order])

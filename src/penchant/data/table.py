@@ -1,35 +1,39 @@
 """Distinct rows with counts: how equal comparisons are found and become one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
+from penchant.data.names import Names
 from penchant.errors import DataError
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 _KEY_BITS = 62  # bits of a row's key: it stays positive in a 64-bit integer
 _WIDEST = 2.0**31  # whole numbers of a wider range are numbered by their distinct values
-_EXACT = 2.0**53  # floating point adds whole numbers exactly below it
-_BINS_PER_ROW = 4  # keys are counted in bins while these are few, else they are sorted
 
 
-def make_read_only(record: Any, columns: Iterable[str]) -> None:
-    """Replace the arrays in some fields of a frozen dataclass by read-only views."""
-    for column in columns:
-        values = getattr(record, column)
-        if values is not None:
-            view = values.view()
-            view.flags.writeable = False
-            object.__setattr__(record, column, view)
+class ArrayRecord:
+    """Base of frozen dataclasses of arrays: these are read-only and compared entry by entry."""
 
+    __hash__ = None  # type: ignore[assignment]
 
-def same_fields(one: Any, two: Any) -> bool:
-    """Whether all fields that take part in comparison are equal, arrays entry by entry."""
-    names = [field.name for field in fields(one) if field.compare]
-    return all(np.array_equal(getattr(one, name), getattr(two, name)) for name in names)
+    def __post_init__(self) -> None:
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                view = values.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.compare]  # type: ignore[arg-type]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
 class _Digit(NamedTuple):
@@ -68,7 +72,6 @@ class _RowKeys:
     """
 
     key: IntArray
-    bits: int
     digits: tuple[_Digit, ...]
     packed: dict[int, IntArray]
 
@@ -85,7 +88,7 @@ class _RowKeys:
             key <<= digit.bits
             key |= digit.code
             bits += digit.bits
-        return cls(key, bits, digits, packed)
+        return cls(key, digits, packed)
 
     def columns(self, key: IntArray) -> list[NDArray[Any]]:
         """Return the columns of the rows that have these keys."""
@@ -106,20 +109,12 @@ class _RowKeys:
 
     def add_up(self, count: IntArray) -> tuple[IntArray, IntArray]:
         """Return the distinct keys in their order, and the sum of the counts of each."""
-        key, once = self.key, bool((count == 1).all())
-        exact = once or count.sum(dtype=np.float64) < _EXACT  # bins add up in floating point
-        if exact and 1 << self.bits <= _BINS_PER_ROW * len(key):
-            total = np.bincount(key, None if once else count)
-            distinct = np.flatnonzero(total)
-            return distinct, total[distinct].astype(np.intp, copy=False)
-        order = None if once else np.argsort(key)
-        key = np.sort(key) if order is None else key[order]
+        order = None if (count == 1).all() else np.argsort(self.key)
+        key = np.sort(self.key) if order is None else self.key[order]
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-        if order is not None:
-            return key[starts], np.add.reduceat(count[order], starts)
-        total = np.append(starts[1:], len(key))
-        total -= starts
-        return key[starts], total
+        if order is None:
+            return key[starts], np.diff(starts, append=len(key))
+        return key[starts], np.add.reduceat(count[order], starts)
 
 
 _IN_WORDS = {"user": "a user", "margin": "a margin", "time": "a time", "covariates": "covariates"}
@@ -195,6 +190,30 @@ class Table:
             found[there] = here
         return found
 
+    def without(self, others: "Table", items: Names, users: Names) -> "Table":
+        """Return the rows with `others` taken back; the names are for messages."""
+        others = others.merge()
+
+        def in_words(row: int) -> str:
+            who = "" if others.user is None else f"{users[others.user[row]]!r} said: "
+            verb = "tied with" if others.tie[row] else "beat"
+            return f"{who}{items[others.winner[row]]!r} {verb} {items[others.loser[row]]!r}"
+
+        alike = "by the same user and with the same tie, margin and covariates"
+        count = count_left(self.count, self.locate(others), others.count, in_words, alike)
+        return replace(self, count=count).take(count > 0)
+
+    def times_compared(self, n_items: int) -> IntArray:
+        """(n_items,) how often each item was compared."""
+        ends = np.concatenate([self.winner, self.loser])
+        return np.bincount(ends, np.tile(self.count, 2), n_items).astype(np.intp)
+
+    def laplacian(self, n_items: int) -> sparse.csr_matrix:
+        """Return the (n_items, n_items) Laplacian of the comparison graph, weighted by counts."""
+        weight, shape = self.count.astype(np.float64), (n_items, n_items)
+        met = sparse.coo_matrix((weight, (self.winner, self.loser)), shape=shape)
+        return sparse.csr_matrix(csgraph.laplacian(met + met.T))
+
     def _columns(self) -> tuple[list[str], list[NDArray[Any]]]:
         """Everything but the count in the order of sorting, one column after the other; covariates
         come last and are not among the names."""
@@ -219,3 +238,32 @@ class Table:
         for name in turned.keys() & {"first", "covariates"}:
             turned[name][swap] = 0 - turned[name][swap]  # 0 - 0 is 0, and not -0
         return replace(self, **turned)
+
+
+def count_left(
+    count: IntArray, at: IntArray, times: IntArray, in_words: Callable[[int], str], alike: str
+) -> IntArray:
+    """Return the counts after the answers at `at` are taken back, `times` times each.
+
+    in_words : describes an answer that did not occur so often. alike : what has to be equal.
+    """
+    there = np.where(at < 0, 0, count[at] if len(count) else 0)
+    for row in np.flatnonzero(times > there)[:1]:
+        raise DataError(
+            f"{in_words(int(row))} is to be taken back {times[row]} times, but occurred "
+            f"{there[row]} times: take back only what was said, {alike}"
+        )
+    left = count.copy()
+    left[at] -= times
+    return left
+
+
+def components(winner: IntArray, loser: IntArray, n: int) -> tuple[int, IntArray]:
+    """Return the number of connected groups and the group of each of the n items."""
+    if n * n < len(winner):  # then some pairs occur many times, and once is enough
+        met = np.zeros(n * n, dtype=bool)
+        met[winner * n + loser] = True
+        winner, loser = np.divmod(np.flatnonzero(met), n)
+    edges = sparse.coo_matrix((np.ones(len(winner)), (winner, loser)), shape=(n, n))
+    n_groups, labels = csgraph.connected_components(edges, directed=False)
+    return int(n_groups), labels.astype(np.intp)

@@ -52,8 +52,6 @@ def data_folder() -> Path:
 
     The environment variable PENCHANT_DATA names it. Without the variable `../shared/data` is
     tried, relative to the current folder and to the source checkout.
-
-    >>> data_folder().name  # doctest: +SKIP
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -122,19 +120,13 @@ class GradedParts:
 
 
 def load_ohsumed() -> GradedParts:
-    """LETOR 2.0 OHSUMED: 106 queries, 16,140 medical abstracts, 25 features, grades 0–2.
-
-    >>> load_ohsumed()  # doctest: +SKIP
-    """
+    """LETOR 2.0 OHSUMED: 106 queries, 16,140 medical abstracts, 25 features, grades 0–2."""
     files = ("trainingset.txt", "testset.txt", "validationset.txt")
     return _read_letor("ohsumed", files, n_features=25, n_documents=16140)
 
 
 def load_mq2008() -> GradedParts:
-    """LETOR 4.0 MQ2008: 784 queries, 15,211 web pages, 46 features, grades 0–2.
-
-    >>> load_mq2008()  # doctest: +SKIP
-    """
+    """LETOR 4.0 MQ2008: 784 queries, 15,211 web pages, 46 features, grades 0–2."""
     files = ("train.txt", "test.txt", "vali.txt")
     return _read_letor("mq2008", files, n_features=46, n_documents=15211)
 
@@ -149,10 +141,7 @@ def _read_letor(
 
 
 def load_mslr_sample() -> GradedParts:
-    """A sample of MSLR-WEB: 136 features, grades 0–4, 53 + 18 + 18 queries.
-
-    >>> load_mslr_sample()  # doctest: +SKIP
-    """
+    """A sample of MSLR-WEB: 136 features, grades 0–4, 53 + 18 + 18 queries."""
     parts = ("train", "test", "vali")
     return GradedParts(*(_read_npz(_find(f"mslr_sample/{part}.npz")) for part in parts))
 
@@ -165,10 +154,7 @@ def _read_npz(path: Path) -> GradedDocuments:
 
 
 def load_parse_sample() -> GradedParts:
-    """Parses of sentences scored by their F1: 100 to train and 100 to test, sparse features.
-
-    >>> load_parse_sample()  # doctest: +SKIP
-    """
+    """Parses of sentences scored by their F1: 100 to train and 100 to test, sparse features."""
     train, test = _read_parses("train"), _read_parses("test")
     width = max(train.X.shape[1], test.X.shape[1])
     for part in (train, test):
@@ -215,8 +201,6 @@ def load_regression(name: str) -> Regression:
     """A table that preference learners are tested on: one of REGRESSION_ROWS.
 
     Nominal attributes are expanded as in `read_arff`.
-
-    >>> load_regression("housing")  # doctest: +SKIP
     """
     if name not in REGRESSION_ROWS:
         raise DataError(f"name is {name!r}: it must be one of {', '.join(REGRESSION_ROWS)}")
@@ -242,10 +226,7 @@ class Cora:
 
 
 def load_cora() -> Cora:
-    """Cora: 2,708 papers with 1,433 words, 5,429 directed citations and 7 topics.
-
-    >>> load_cora()  # doctest: +SKIP
-    """
+    """Cora: 2,708 papers with 1,433 words, 5,429 directed citations and 7 topics."""
     path = _find("cora/cora.npz")
     with np.load(path, allow_pickle=False) as file:
         cited_by, features = (
@@ -268,10 +249,7 @@ def load_cora() -> Cora:
 
 
 def load_preflib(name: str) -> Comparisons:
-    """The votes in a PrefLib file, such as "debian/00002-00000001.toc".
-
-    >>> load_preflib("debian/00002-00000001.toc")  # doctest: +SKIP
-    """
+    """The votes in a PrefLib file, such as "debian/00002-00000001.toc"."""
     if not name.endswith(SUFFIXES):
         raise DataError(f"name is {name!r}: it must end in one of {', '.join(SUFFIXES)}")
     return read_preflib(_find(f"preflib/{name}"))
@@ -318,14 +296,8 @@ class League:
 
     def take(self, rows: IntArray) -> "League":
         """Return some of the games."""
-        return League(
-            self.teams,
-            self.season[rows],
-            self.day[rows],
-            self.home[rows],
-            self.away[rows],
-            self.goals[rows],
-        )
+        columns = {name: values[rows] for name, values in vars(self).items() if name != "teams"}
+        return League(self.teams, **columns)
 
     def comparisons(self) -> Comparisons:
         """Return the winners, with draws as ties, days, and the home team as shown first."""
@@ -341,10 +313,7 @@ class League:
 
 
 def load_football() -> League:
-    """The Premier League, 2000–2021: 7,980 games of 43 teams.
-
-    >>> load_football().teams[0]  # doctest: +SKIP
-    """
+    """The Premier League, 2000–2021: 7,980 games of 43 teams."""
     rows: list[tuple[int, float, str, str, int]] = []
     for number, season in enumerate(SEASONS):
         path = _find(f"football/{season}.csv")
@@ -375,25 +344,11 @@ def _team(name: str) -> str:
 # Users and their preferences
 
 _SUSHI_ITEM_FEATURES = (
-    "style",
-    "major group",
-    "minor group",
-    "lightness",
-    "eaten often",
-    "price",
-    "sold often",
+    *("style", "major group", "minor group", "lightness", "eaten often", "price", "sold often"),
 )
 _SUSHI_USER_FEATURES = (
-    "gender",
-    "age",
-    "seconds needed",
-    "childhood prefecture",
-    "childhood region",
-    "childhood in the west",
-    "prefecture",
-    "region",
-    "in the west",
-    "moved",
+    *("gender", "age", "seconds needed", "childhood prefecture", "childhood region"),
+    *("childhood in the west", "prefecture", "region", "in the west", "moved"),
 )
 _SUSHI_A_ROWS = [0, 1, 2, 3, 4, 6, 7, 8, 26, 29]
 """Set A numbers its ten items 0 … 9; these are their rows in the table of all hundred."""
@@ -418,18 +373,12 @@ class Sushi:
 
 
 def load_sushi_a() -> Sushi:
-    """Set A: everyone ranks the same 10 kinds of sushi.
-
-    >>> load_sushi_a()  # doctest: +SKIP
-    """
+    """Set A: everyone ranks the same 10 kinds of sushi."""
     return _load_sushi("a", np.array(_SUSHI_A_ROWS), None)
 
 
 def load_sushi_b() -> Sushi:
-    """Set B: everyone ranks and grades 10 of 100 kinds of sushi.
-
-    >>> load_sushi_b()  # doctest: +SKIP
-    """
+    """Set B: everyone ranks and grades 10 of 100 kinds of sushi."""
     grades = np.loadtxt(_find("sushi/sushi3b.5000.10.score"))
     return _load_sushi("b", np.arange(100), np.where(grades < 0, np.nan, grades))
 
@@ -470,10 +419,7 @@ class Cars:
 
 
 def load_cars() -> Cars:
-    """Abbasnejad et al.'s car preferences, experiment 1: 2,675 choices and 298 controls.
-
-    >>> load_cars()  # doctest: +SKIP
-    """
+    """Abbasnejad et al.'s car preferences, experiment 1: 2,675 choices and 298 controls."""
     path = _find("cars/prefs1.csv")
     answers = np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.intp)
     items, item_feature_names = _cars_table("items1.csv")
@@ -518,10 +464,7 @@ class MovieLens:
 
 
 def load_movielens() -> MovieLens:
-    """MovieLens 100K: 100,000 ratings of 1,682 films by 943 people.
-
-    >>> load_movielens()  # doctest: +SKIP
-    """
+    """MovieLens 100K: 100,000 ratings of 1,682 films by 943 people."""
     path = _find("movielens_100k/u.data")
     ratings = np.loadtxt(path, dtype=np.intp)
     _expect(len(ratings), 100_000, path, "ratings:")

@@ -15,11 +15,7 @@ from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 
 def simulate_pairs(
-    utilities: ArrayLike,
-    n_pairs: int,
-    *,
-    noise: float = 1.0,
-    random_state: RandomState = None,
+    utilities: ArrayLike, n_pairs: int, *, noise: float = 1.0, random_state: RandomState = None
 ) -> Comparisons:
     """Compare uniformly random pairs; `noise` is the variance on the difference of utilities.
 

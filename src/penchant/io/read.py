@@ -12,25 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from penchant.data import (
-    Comparisons,
-    ShardedComparisons,
-    Table,
-    build,
-    merge_rankings,
-)
+from penchant.data import Comparisons, ShardedComparisons, Table, build, merge_rankings
 from penchant.errors import DataError
 from penchant.io import formats, frames
 from penchant.io.formats import preflib
 from penchant.io.formats.ballots import read_ballots
-from penchant.io.formats.rows import (
-    Reading,
-    fetch_rows,
-    recognise,
-    unrecognised,
-    with_extra_columns,
+from penchant.io.formats.rows import Reading, fetch_rows, recognise_rows, with_extra_columns
+from penchant.io.recognise import (
+    SHAPES,
+    ReadOptions,
+    choose_columns,
+    filtered,
+    segments_of,
+    within,
+    written,
 )
-from penchant.io.recognise import ReadOptions, filtered, segments_of, within, written
 from penchant.io.source import TEXT, Duck, Source, open_duck, open_text
 
 for _module in iter_modules(formats.__path__):  # each registers its shapes when it is loaded
@@ -188,7 +184,7 @@ def _table_suffix(path: Path, others: Sequence[str] = ()) -> str:
 
 
 def _read(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
-    reading = recognise(duck.con, source, options)
+    reading = recognise_rows(duck.con, source, options)
     if reading is None:
         data = _read_ballots(duck, source, options)
     else:
@@ -225,7 +221,12 @@ def _described(reading: Reading, table: Table) -> str:
 def _read_ballots(duck: Duck, source: Source, options: ReadOptions) -> Comparisons:
     ballots = read_ballots(duck.con, source, options)
     if ballots is None:
-        raise unrecognised(source, options.columns)
+        shapes = f"say its shape=, one of {', '.join(map(repr, SHAPES))}"
+        try:
+            choose_columns(source.names, options.columns, source.name)
+        except DataError as error:
+            raise DataError(f"{error}; or {shapes}") from None
+        raise DataError(f"{source.name} is not recognised: {shapes}")
     if options.covariates or any(options.columns.get(n) for n in ("time", "margin", "first")):
         raise DataError(
             f"{source.name} is read as {ballots.said}: time=, margin=, first= and covariates= "

@@ -123,13 +123,10 @@ class CellTest:
         op = _SQL.get(self.op, self.op)
         if number is None:  # texts, such as dates, are in the order of their letters
             return f"({cell} {op} {value})"
-        holds = f"(coalesce({as_number(cell)} {op} {number!r}, false))"
-        if op == "=":
-            return f"({cell} = {value} OR {holds})"
-        if op == "<>":
-            same = f"coalesce({as_number(cell)} = {number!r}, false)"
-            return f"({cell} <> {value} AND NOT {same})"
-        return holds
+        if op in ("=", "<>"):
+            same = f"{cell} = {value} OR coalesce({as_number(cell)} = {number!r}, false)"
+            return f"({same})" if op == "=" else f"(NOT ({same}))"
+        return f"(coalesce({as_number(cell)} {op} {number!r}, false))"
 
 
 Where = tuple[tuple[CellTest, ...], ...]
@@ -205,8 +202,7 @@ def segments_of(con: Any, source: Source, by: str) -> tuple[str, list[str]]:
 
 def within(where: Where, column: str, value: str) -> Where:
     """Return the rows of `where` in one segment."""
-    test: Sequence[CellTest] = (CellTest(column, "=", value),)
-    return tuple((*each, *test) for each in where or ((),))
+    return tuple((*each, CellTest(column, "=", value)) for each in where or ((),))
 
 
 @dataclass(frozen=True)

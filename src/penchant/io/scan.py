@@ -1,7 +1,7 @@
 """Files of comparisons into buckets of users, out of core: DuckDB reads, codes and sorts."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -27,13 +27,12 @@ from penchant.data import (
     settle,
 )
 from penchant.errors import DataError, DataWarning, warn
-from penchant.io.formats.rows import RowsByCode, json_names, recognise, rows_by_code
+from penchant.io.formats.rows import json_names, recognise_rows, rows_by_code
 from penchant.io.read import check_file, open_file, read_file
 from penchant.io.recognise import SHOWN_FIRST, ReadOptions, filtered, plain
 from penchant.io.source import NO_GUESSES, literal, open_duck
 from penchant.io.write import take_lock, whole_file
 from penchant.numerics.arrays import read_arrays, write_arrays
-from penchant.numerics.types import IntArray
 
 
 class RemoteFile(NamedTuple):
@@ -291,7 +290,7 @@ def _scan(
         raise DataError(f"{changed[0]} changed while it was read: scan again when it is complete")
     if not any(one.n_comparisons for one in dealt):
         raise DataError(f"{paths[0]}: there are no comparisons in {len(paths)} files")
-    every = _AllFiles.of(paths, dealt)
+    every = _AllFiles(paths, dealt)
     files = BucketFiles(place, every.items)
     sizes, tables = np.zeros((n, 3), dtype=np.int64), []
     with open_duck("the scratch folder") as duck:
@@ -325,7 +324,7 @@ def _bucket_file(path: Path, options: ReadOptions, folder: Path, n: int) -> _Buc
     """Read one file, check its rows, and write them by bucket."""
     with open_duck(str(path)) as duck:
         source = filtered(duck.con, open_file(duck, path), options.where)
-        reading = recognise(duck.con, source, options)
+        reading = recognise_rows(duck.con, source, options)
         if reading is None:
             raise DataError(
                 f"{path} cannot be scanned: each of its rows must be one comparison, of a winner "
@@ -343,19 +342,19 @@ def _bucket_file(path: Path, options: ReadOptions, folder: Path, n: int) -> _Buc
                 "shown first; read_comparisons keeps all, in memory",
                 DataWarning,
             )
-        rows = rows_by_code(duck.con, source, reading)
-        n_good, n_bad, is_whole = _write(duck.con, rows, folder, n)
+        rows, items, kind = rows_by_code(duck.con, source, reading)
+        n_good, n_bad, is_whole = _write(duck.con, rows, kind, folder, n)
         n_bad += len(source.broken())
     if n_bad:
         _report(path, options, n_good)
-    return _BucketedFile(folder, rows.items.names, rows.kind, is_whole, n_good)
+    return _BucketedFile(folder, items, kind, is_whole, n_good)
 
 
-def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, bool]:
+def _write(con: Any, rows: str, kind: str, folder: Path, n: int) -> tuple[int, int, bool]:
     """Write the good rows by bucket; return the comparisons in them, how many rows are bad, and
     whether all users are called by whole numbers."""
-    text = "name ->> '$'" if rows.kind == "json" else "name::VARCHAR"
-    is_number = "NOT isnan(name)" if rows.kind == "DOUBLE" else "true"
+    text = "name ->> '$'" if kind == "json" else "name::VARCHAR"
+    is_number = "NOT isnan(name)" if kind == "DOUBLE" else "true"
     con.execute(
         f"""CREATE TEMP TABLE people AS SELECT code, name::VARCHAR AS name,
                 ('0x' || substr(md5({text}), 1, 16))::UBIGINT % {n} AS bucket
@@ -368,7 +367,7 @@ def _write(con: Any, rows: RowsByCode, folder: Path, n: int) -> tuple[int, int, 
     con.execute(
         f"""CREATE TEMP VIEW judged AS
             SELECT bucket, name, winner, loser, tie, "count", coalesce({right}, false) AS is_right
-            FROM ({rows.sql}) r LEFT JOIN people p ON r."user" = p.code"""
+            FROM ({rows}) r LEFT JOIN people p ON r."user" = p.code"""
     )
     folder.mkdir()
     con.execute(
@@ -397,21 +396,10 @@ def _report(path: Path, options: ReadOptions, n_good: int) -> None:
         )
 
 
-@dataclass(frozen=True)
 class _AllFiles:
-    """The rows of all files by bucket, with one code for each item.
+    """The rows of all files by bucket, with one code for each item over all of them."""
 
-    codes: file by file, the place of its items among `items`. decode: texts to users' names.
-    """
-
-    dealt: Sequence[_BucketedFile]
-    items: Names
-    codes: Sequence[IntArray]
-    decode: Callable[[list[str]], list[Any]]
-
-    @classmethod
-    def of(cls, paths: Files, dealt: Sequence[_BucketedFile]) -> "_AllFiles":
-        """Give items one code over all files; names must be of one type in all of them."""
+    def __init__(self, paths: Files, dealt: Sequence[_BucketedFile]) -> None:
         kinds = {one.kind: path for one, path in zip(dealt, paths, strict=True)}
         if len(kinds) > 1:
             (one, first), (two, second), *_ = kinds.items()
@@ -419,17 +407,24 @@ class _AllFiles:
                 f"users are called by {one} in {first.name} and by {two} in {second.name}: all "
                 "files must have one format, and the same type in the column of users"
             )
+        self.dealt, self.kind = dealt, dealt[0].kind
+        self.is_whole = all(one.is_whole for one in dealt)
         by_file = [one.items for one in dealt]
         if len({type(name) for names in by_file for name in names}) > 1:
             by_file = [tuple(map(str, names)) for names in by_file]
         encoder = Encoder()
         codes = [encoder.encode(names, "items") for names in by_file]
         book = settle(encoder.names, None, "items")
-        is_whole = dealt[0].kind in _NUMBERS or (
-            dealt[0].kind == "text" and all(one.is_whole for one in dealt)
-        )
-        decode = _DECODE.get(dealt[0].kind, lambda names: [*map(int, names)] if is_whole else names)
-        return cls(dealt, book.names, [book.code[code] for code in codes], decode)
+        self.items, self.codes = book.names, [book.code[code] for code in codes]
+
+    def users(self, texts: list[str]) -> tuple[Any, ...]:
+        """Return users' names out of their texts."""
+        if self.kind == "json":
+            return tuple(json_names(texts))
+        if self.kind == "DOUBLE":
+            return tuple(map(float, texts))
+        is_whole = self.kind in ("BIGINT", "HUGEINT") or (self.kind == "text" and self.is_whole)
+        return tuple(map(int, texts)) if is_whole else tuple(texts)
 
     def bucket(self, con: Any, number: int) -> Comparisons:
         """The comparisons of one bucket's users, in the order of their names as text."""
@@ -458,14 +453,5 @@ class _AllFiles:
             winner[here], loser[here] = codes[rows["winner"][here]], codes[rows["loser"][here]]
         count, who = rows["votes"].astype(np.intp), rows["who"].astype(np.intp)
         table = Table(winner, loser, count, who, rows["tie"].astype(bool), None).merge()
-        users = tuple(self.decode([name for (name,) in names]))
+        users = self.users([name for (name,) in names])
         return Comparisons.from_table(table, self.items, users)
-
-
-_NUMBERS = ("BIGINT", "HUGEINT")
-
-
-_DECODE: Mapping[str, Callable[[list[str]], list[Any]]] = {
-    "json": json_names,
-    "DOUBLE": lambda names: [*map(float, names)],
-}

@@ -48,13 +48,8 @@ def whole_file(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
-    sync_folder(target.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """The new name itself must survive a power cut; where folders cannot be synced, so be it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+    with suppress(OSError):  # the name must survive a power cut, where folders can be synced
+        descriptor = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

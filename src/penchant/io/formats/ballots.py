@@ -59,8 +59,8 @@ class Sheet:
     """The cells of a table as text, column by column, and the person behind each row.
 
     user_column: where people are named, or None. is_asked: whether `shape=` was given.
-    numbers: of the rows, where some are repeated. skip_bad: whether bad rows are left out and kept
-    in `bad`.
+    skip_bad: whether bad rows are left out and kept in `bad`. numbers: of the rows, where some are
+    repeated.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Sheet:
     first_row: int
     user_column: str | None = None
     is_asked: bool = False
-    numbers: Sequence[int] | None = None
     skip_bad: bool = False
+    numbers: Sequence[int] | None = None
     bad: list[BadCell] = field(default_factory=list)
 
     def rows(self, names: Sequence[str]) -> list[tuple[int, Any, tuple[str, ...]]]:
@@ -118,7 +118,7 @@ class BallotShape:
     """A shape of tables of ballots.
 
     columns : the columns whose names fit, out of all names and the one said to name people.
-    read : the ballots in a sheet, from those columns. wanted : names of columns that make one.
+    read : the ballots in a sheet, from those columns.
     grid : whether columns called "Question [item]" are of this shape; None: they never are.
     least : how many columns it needs. takes_all : whether `shape=` may mean all columns, where no
     name fits. is_long : whether a row is one item of a ballot. count : its own column of counts.
@@ -127,7 +127,6 @@ class BallotShape:
     name: str
     columns: Columns
     read: Reader
-    wanted: str
     grid: Callable[[Sequence[str]], bool] | None = None
     least: int = 1
     takes_all: bool = False
@@ -144,7 +143,7 @@ def ballot_shape(
     """Make the function below, which reads a shape, known to `shape=`, recognition and help."""
 
     def register(read: Reader) -> Reader:
-        _SHAPES[name] = BallotShape(name, columns, read, wanted, **more)
+        _SHAPES[name] = BallotShape(name, columns, read, **more)
         SHAPES[name], WANTED[name] = meaning, wanted
         return read
 
@@ -180,7 +179,7 @@ def read_ballots(con: Any, source: Source, options: ReadOptions) -> Ballots | No
     if len(columns) < kind.least:
         raise DataError(
             f"{source.name} has no columns for shape={name!r}: its columns are {listed(names)}, "
-            f"and it wants {kind.wanted}"
+            f"and it wants {WANTED[name]}"
         )
     sheet = _sheet(con, source, user, options)
     sheet = sheet if count is None else _repeated(sheet, count)
@@ -227,15 +226,8 @@ def _sheet(con: Any, source: Source, user: str | None, options: ReadOptions) -> 
         who = by_name[user]
         if source[user].cells == "text" or source[user].is_integer:
             who = whole_numbers([(name or "").strip() for name in who])
-    return Sheet(
-        source.name,
-        by_name,
-        who,
-        source.first_row,
-        user,
-        is_asked=options.shape is not None,
-        skip_bad=options.skip_bad,
-    )
+    is_asked = options.shape is not None
+    return Sheet(source.name, by_name, who, source.first_row, user, is_asked, options.skip_bad)
 
 
 def _repeated(sheet: Sheet, count: str) -> Sheet:

@@ -22,40 +22,14 @@ from penchant.data import (
     UNREADABLE,
     CodedRows,
     NameCodes,
+    Names,
     settle,
     whole_numbers,
 )
 from penchant.errors import DataError
-from penchant.io.recognise import (
-    ITEM_STEMS,
-    OUTCOME_SPELLINGS,
-    PAIRED_SPELLINGS,
-    SCORE_STEMS,
-    SHAPES,
-    SHOWN_FIRST,
-    SPELLINGS,
-    STRENGTH_SPELLINGS,
-    VAGUE_OUTCOMES,
-    WANTED,
-    ReadOptions,
-    all_sides,
-    choose_columns,
-    find_column,
-    find_roles,
-    find_sides,
-    listed,
-    plain,
-    refuse_double_roles,
-)
-from penchant.io.source import (
-    INTEGERS,
-    WIDE_INTEGERS,
-    Cells,
-    Column,
-    Source,
-    as_number,
-    literal,
-)
+from penchant.io import recognise
+from penchant.io.recognise import SHAPES, WANTED, ReadOptions, find_column, listed, plain
+from penchant.io.source import INTEGERS, WIDE_INTEGERS, Cells, Column, Source, as_number, literal
 from penchant.io.words import (
     FIRST_WON,
     SECOND_WON,
@@ -91,7 +65,7 @@ ROW_BY_ROW = {
 SHAPES |= {name: meaning for name, (meaning, _) in ROW_BY_ROW.items()}
 WANTED |= {name: columns for name, (_, columns) in ROW_BY_ROW.items()}
 
-_MEANT = {word for words in SPELLINGS.values() for word in words}
+_MEANT = {word for words in recognise.SPELLINGS.values() for word in words}
 _THIRD = {"a": "c", "first": "third"}  # these make a pair only as long as no third one follows
 _MOST_OUTCOMES = 1000  # different words; more are names of items
 _MOST_WORDS = 50  # different cells; more are no words for how clearly somebody won
@@ -108,7 +82,7 @@ class Reading:
     covariates: tuple[str, ...] = ()
 
 
-def recognise(con: Any, source: Source, options: ReadOptions) -> Reading | None:
+def recognise_rows(con: Any, source: Source, options: ReadOptions) -> Reading | None:
     """Return how each row of the table is one comparison, or None where it does not look so."""
     names, asked, shape = source.names, options.columns, options.shape
     if shape not in (None, *ROW_BY_ROW):
@@ -119,11 +93,11 @@ def recognise(con: Any, source: Source, options: ReadOptions) -> Reading | None:
                 f"column {name!r} of {source.name} holds lists or other values that cannot be a "
                 "name: names must be text or numbers"
             )
-    sides = _item_columns(source, names, shape)
-    pair = find_roles(names, asked, ("winner", "loser"), source.name)
+    sides = _item_columns(source, shape)
+    pair = recognise.find_roles(names, asked, ("winner", "loser"), source.name)
     if shape == "pairs" or (shape is None and len(pair) == 2):
         return _pairs(con, source, options)
-    found = _battles(source, names, asked, sides, shape) if sides else None
+    found = _battles(source, options, sides) if sides else None
     if found is None and shape is not None:
         raise DataError(
             f"{source.name} cannot be read as shape={shape!r} ({SHAPES[shape]}): its columns are "
@@ -141,24 +115,14 @@ def recognise(con: Any, source: Source, options: ReadOptions) -> Reading | None:
     return found
 
 
-def unrecognised(source: Source, asked: Mapping[str, str | None]) -> DataError:
-    """Return the error about a table of no known shape."""
-    try:
-        choose_columns(source.names, asked, source.name)
-    except DataError as error:
-        return DataError(f"{error}; or say its shape=, one of {', '.join(map(repr, SHAPES))}")
-    return DataError(f"{source.name} is not recognised: say its shape=")
-
-
-def _item_columns(
-    source: Source, names: Sequence[str], shape: str | None
-) -> tuple[str, str] | None:
+def _item_columns(source: Source, shape: str | None) -> tuple[str, str] | None:
     """Return the two columns that name the items of a row, where two do."""
-    known = find_sides(names, ITEM_STEMS)
+    names = source.names
+    known = recognise.find_sides(names, recognise.ITEM_STEMS)
     if known or not (_outcomes(names) or shape is not None):
         return known
-    scores = find_sides(names, SCORE_STEMS) or ()
-    found = [pair for pair in all_sides(names) if pair != scores]
+    scores = recognise.find_sides(names, recognise.SCORE_STEMS) or ()
+    found = [pair for pair in recognise.all_sides(names) if pair != scores]
     if len(found) > 1:
         raise DataError(
             f"{source.name} has {len(found)} pairs of columns that may name the items, such as "
@@ -171,26 +135,26 @@ def _item_columns(
 def _outcomes(names: Sequence[str]) -> list[str]:
     clear, vague = (
         [name for name in names if plain(name) in spellings]
-        for spellings in (OUTCOME_SPELLINGS, VAGUE_OUTCOMES)
+        for spellings in (recognise.OUTCOME_SPELLINGS, recognise.VAGUE_OUTCOMES)
     )
     return clear or vague
 
 
 def _pairs(con: Any, source: Source, options: ReadOptions) -> Reading:
-    columns = choose_columns(source.names, options.columns, source.name)
+    columns = recognise.choose_columns(source.names, options.columns, source.name)
     winner, loser = columns["winner"], columns["loser"]
     reading = _reading("pairs", columns, options.columns)
     if options.shape is not None:
         return reading
     outcomes = [name for name in _outcomes(source.names) if name not in columns.values()]
-    if outcomes and all_sides([winner, loser]):
+    if outcomes and recognise.all_sides([winner, loser]):
         raise DataError(
             f"{source.name}: winner={winner!r} and loser={loser!r} would make the first the winner "
             f"of every row, but column {outcomes[0]!r} seems to tell who won: leave winner= and "
             "loser= out, or say shape='pairs' if they are right"
         )
     is_guess = {"winner", "loser"} <= reading.guessed
-    if not is_guess or (plain(winner), plain(loser)) not in PAIRED_SPELLINGS:
+    if not is_guess or (plain(winner), plain(loser)) not in recognise.PAIRED_SPELLINGS:
         return reading
     for name in source.names:  # does what stands in another column look like a word on who won?
         known = name in columns.values() or name in options.columns.values()
@@ -205,21 +169,16 @@ def _pairs(con: Any, source: Source, options: ReadOptions) -> Reading:
     return reading
 
 
-def _battles(
-    source: Source,
-    names: Sequence[str],
-    asked: Mapping[str, str | None],
-    sides: tuple[str, str],
-    shape: str | None,
-) -> Reading | None:
+def _battles(source: Source, options: ReadOptions, sides: tuple[str, str]) -> Reading | None:
     """Two items a row, and a column of outcomes or two of scores."""
+    names, asked, shape = source.names, options.columns, options.shape
     columns = {"winner": sides[0], "loser": sides[1]}
-    columns |= find_roles(names, asked, ("user", "tie", "count"), source.name)
+    columns |= recognise.find_roles(names, asked, ("user", "tie", "count"), source.name)
     others = [name for name in names if name not in sides]
     wanted = asked.get("winner")
     for kind, scores in (
-        ("scores", find_sides(others, SCORE_STEMS)),
-        ("marks", find_sides(others, [f"winner{stem}" for stem in ITEM_STEMS])),
+        ("scores", recognise.find_sides(others, recognise.SCORE_STEMS)),
+        ("marks", recognise.find_sides(others, [f"winner{stem}" for stem in recognise.ITEM_STEMS])),
     ):
         if scores and shape in (None, kind) and not wanted:
             columns |= {"score": scores[0], "other score": scores[1]}
@@ -241,8 +200,10 @@ def _battles(
 
 
 def _reading(shape: str, columns: dict[str, str], asked: Mapping[str, str | None]) -> Reading:
-    refuse_double_roles(columns)
-    guessed = frozenset(role for role in columns if role in SPELLINGS and not asked.get(role))
+    recognise.refuse_double_roles(columns)
+    guessed = frozenset(
+        role for role in columns if role in recognise.SPELLINGS and not asked.get(role)
+    )
     return Reading(shape, columns, guessed)
 
 
@@ -259,12 +220,12 @@ def with_extra_columns(con: Any, source: Source, reading: Reading, options: Read
             )
     else:
         free = [name for name in source.names if name not in reading.columns.values()]
-        strengths = [name for name in source.names if plain(name) in STRENGTH_SPELLINGS]
+        strengths = [name for name in source.names if plain(name) in recognise.STRENGTH_SPELLINGS]
         if "margin" not in roles and len(strengths) == 1 and strengths[0] in free:
             words = _different(con, source, source[strengths[0]])
             if words and set(read_strengths(words)) == set(words):
                 roles["margin"] = strengths[0]
-        shown = [name for name in source.names if plain(name) == SHOWN_FIRST]
+        shown = [name for name in source.names if plain(name) == recognise.SHOWN_FIRST]
         if "first" not in roles and len(shown) == 1:
             side = side_named(source, shown[0], reading)
             told = f"bool_and(coalesce({side} IN (-1, 0, 1), false)) AND bool_or({side} <> 0)"
@@ -507,19 +468,12 @@ def fetch_rows(con: Any, source: Source, reading: Reading) -> CodedRows:
     return query.fetch("plain" if n_possible > _GROUPED_ROWS or has_extra else "grouped")
 
 
-class RowsByCode(NamedTuple):
-    """SQL of all rows by code, none of them fetched; `users` is a table of names and codes.
+def rows_by_code(con: Any, source: Source, reading: Reading) -> tuple[str, Names, str]:
+    """Return SQL of the rows behind `source` by code, the items in the order of their codes, and
+    the kind of users' names: "text" or "json" cells, or an SQL type.
 
-    items: codes there are final. kind: of users' names: "text" or "json" cells, or an SQL type.
+    Neither rows nor users are fetched: `users` is a table of their names and codes.
     """
-
-    sql: str
-    items: NameCodes
-    kind: str
-
-
-def rows_by_code(con: Any, source: Source, reading: Reading) -> RowsByCode:
-    """Code the rows behind `source`, which name their users, without fetching them or the users."""
     query = _RowQuery.of(con, source, reading, fetch_users=False)
     con.execute(
         """CREATE TEMP TABLE users AS SELECT name, row_number() OVER () - 1 AS code
@@ -527,7 +481,7 @@ def rows_by_code(con: Any, source: Source, reading: Reading) -> RowsByCode:
     )
     ((_, kind, *_), _) = con.execute("DESCRIBE users").fetchall()
     _, cells = name_cells(con, source, [source[reading.columns["user"]]])
-    return RowsByCode(query.sql("plain"), query.items, kind if cells == "typed" else cells)
+    return query.sql("plain"), query.items.names, kind if cells == "typed" else cells
 
 
 @dataclass(frozen=True)
@@ -682,7 +636,7 @@ def _pick(con: Any, source: Source, reading: Reading) -> tuple[str, str]:
             cells[role] = _days(con, source, column)
         elif role == "margin":
             cells[role] = margin_cell(con, source, column)
-        elif plain(name) == SHOWN_FIRST:
+        elif plain(name) == recognise.SHOWN_FIRST:
             cells[role] = side_named(source, name, reading)
         else:
             cells[role] = as_number(column.text)

@@ -9,7 +9,7 @@ from io import BytesIO
 from itertools import groupby, islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse as sp
@@ -55,7 +55,7 @@ def read_svmrank(
     >>> documents.X.tolist(), documents.y.tolist(), documents.qid.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [7, 7])
     """
-    with _open(Path(path)) as file, _damage(path):
+    with _opened(Path(path)) as file:
         return _parse(file, str(path), sparse, n_features)
 
 
@@ -80,7 +80,7 @@ def iter_svmrank(
     """
     if chunk_queries < 1:
         raise DataError(f"chunk_queries is {chunk_queries}: it must be at least 1")
-    with _open(Path(path)) as file, _damage(path):
+    with _opened(Path(path)) as file:
         lines = (line for line in file if line.split(b"#", 1)[0].strip())
         queries = (list(run) for _, run in groupby(lines, key=_query_of))
         while chunk := b"".join(line for run in islice(queries, chunk_queries) for line in run):
@@ -89,17 +89,14 @@ def iter_svmrank(
             yield documents
 
 
-def _open(path: Path) -> IO[bytes]:
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a file, zipped or not; what a damaged .gz file raises becomes a DataError."""
     if not path.is_file():
         raise DataError(f"there is no file {path}: check the path")
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-@contextmanager
-def _damage(path: str | PathLike[str]) -> Iterator[None]:
-    """Turn what a damaged .gz file raises into a DataError."""
     try:
-        yield
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged or not zipped ({error}): copy it again") from None
 
