@@ -2,11 +2,11 @@
 
 # for other packages, and for kernels of your own
 from penchant.kernels.base import Combination as Combination
-from penchant.kernels.base import Constant, Independent, Kernel, Product, Sum, known_kernels
+from penchant.kernels.base import Constant, Kernel, Product, Sum, known_kernels
 from penchant.kernels.base import Leaf as Leaf
 from penchant.kernels.base import NotGiven as NotGiven
 from penchant.kernels.base import positive as positive
-from penchant.kernels.covariance import FreeCovariance, LowRankCovariance
+from penchant.kernels.covariance import FreeCovariance, Independent, LowRankCovariance
 from penchant.kernels.graph import (
     CommonCause,
     Diffusion,
@@ -14,6 +14,7 @@ from penchant.kernels.graph import (
     RandomWalk,
     RegularizedLaplacian,
 )
+from penchant.kernels.graph import maximal_cliques as maximal_cliques
 from penchant.kernels.inputs import Features as Features
 from penchant.kernels.inputs import Inputs, Relation
 from penchant.kernels.inputs import Names as Names

@@ -5,9 +5,12 @@ asked for: by sparse solves or products where these are cheap, by dense LAPACK w
 """
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from numbers import Integral
 from typing import Literal, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -335,8 +338,75 @@ class CommonCause(GraphKernel):
 
     def _loadings(self, relation: Relation) -> sparse.csr_array:
         """Loading of each item (row) on each cause: unit rows, so U has a unit diagonal."""
-        if self.per == "auto":
-            causes = relation.causes
-        else:
-            causes = relation.clique_causes if self.per == "clique" else relation.edge_causes
-        return sparse.csr_array(sparse.diags_array(causes.sum(axis=1) ** -0.5) @ causes)
+        known = _LOADINGS.setdefault(relation, {})
+        if self.per not in known:
+            causes = _causes(relation, self.per)
+            known[self.per] = sparse.csr_array(
+                sparse.diags_array(causes.sum(axis=1) ** -0.5) @ causes
+            )
+        return known[self.per]
+
+
+_LOADINGS: WeakKeyDictionary[Relation, dict[str, sparse.csr_array]] = WeakKeyDictionary()
+"""Of `CommonCause`: the search for cliques may take long, and a fit asks for them many times."""
+
+
+def _causes(relation: Relation, per: str) -> sparse.csr_array:
+    """Incidence (n, causes); an item without a link gets a cause to itself."""
+    groups = None
+    if per != "edge":
+        groups = maximal_cliques(relation.weights, relation.n_edges if per == "auto" else None)
+    if groups is None:
+        edges = sparse.triu(relation.weights, k=1).tocoo()
+        groups = list(np.stack([edges.row, edges.col], axis=1))
+    alone = np.flatnonzero(np.diff(relation.weights.indptr) == 0)
+    groups += list(alone[:, None])
+    members = np.concatenate(groups)
+    causes = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return sparse.csr_array((np.ones(len(members)), (members, causes)))
+
+
+def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
+    """Every maximal clique of two or more nodes; None if there are more than `limit`.
+
+    Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
+
+    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> [clique.tolist() for clique in maximal_cliques(path)]
+    [[1, 2], [0, 1]]
+    """
+    neighbours = [
+        sum(1 << int(j) for j in adjacency.indices[start:stop])
+        for start, stop in zip(adjacency.indptr[:-1], adjacency.indptr[1:], strict=True)
+    ]
+    found = list(islice(_search(neighbours), None if limit is None else limit + 1))
+    if limit is not None and len(found) > limit:
+        return None
+    return [np.array(clique, dtype=np.intp) for clique in found]
+
+
+def _search(neighbours: list[int]) -> Iterator[list[int]]:
+    """Depth first, without recursion: a clique may be larger than Python's recursion limit."""
+    linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
+    stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
+    while stack:
+        clique, candidates, excluded = stack.pop()
+        if not candidates:
+            if clique and not excluded:
+                yield sorted(clique)
+            continue
+        pivot = max(
+            _nodes(candidates | excluded), key=lambda u: (candidates & neighbours[u]).bit_count()
+        )
+        for node in _nodes(candidates & ~neighbours[pivot]):
+            near = neighbours[node]
+            stack.append(([*clique, node], candidates & near, excluded & near))
+            candidates ^= 1 << node
+            excluded |= 1 << node
+
+
+def _nodes(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
