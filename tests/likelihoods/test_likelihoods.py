@@ -86,13 +86,6 @@ def test_get_suggests_the_closest_name():
         likelihoods.get(3)
 
 
-def test_draws_repeat_with_the_seed():
-    g = np.linspace(-2, 2, 50)
-    first, again = (Ties().draw(g, np.random.default_rng(5)) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert set(first) == {-1, 0, 1}
-
-
 @pytest.mark.parametrize("value", ["0.5", None, np.nan, 0.0, -1.0, [0.5], np.inf])
 @pytest.mark.parametrize(
     "made", [Ties, Gaussian, partial(Lapse, Probit()), partial(Abstain, Probit())]
@@ -210,15 +203,6 @@ def test_a_vanishing_threshold_leaves_the_plain_link(link, plain):
     assert model.prob_tie(mean, var).max() < 1e-8
 
 
-def test_a_tie_pulls_towards_zero_and_is_even_in_g():
-    mean, var = np.array([-3.0, 0.0, 3.0]), np.ones(3)
-    tilted = Ties(0.5).tilted(mean, var, Outcomes(tie=np.ones(3, dtype=bool)))
-    assert tilted.d1[0] > 0 > tilted.d1[2]
-    assert abs(tilted.d1[1]) < 1e-12
-    np.testing.assert_allclose(tilted.log_z[0], tilted.log_z[2], rtol=1e-14)
-    np.testing.assert_allclose(tilted.d1[0], -tilted.d1[2], rtol=1e-13)
-
-
 @pytest.mark.parametrize("link", ["probit", "logit"])
 def test_a_hopeless_tie_keeps_its_curvature(link):
     """Far from zero a tie looks like a loss of the leader: derivatives stay finite and right."""
@@ -235,20 +219,6 @@ def test_mixed_outcomes_are_each_treated_as_their_own_kind():
     apart = [Ties(0.5).tilted(mean[:1], var[:1], Outcomes(tie=tie[k : k + 1])) for k in (0, 1)]
     for column, parts in zip(mixed, zip(*apart, strict=True), strict=True):
         np.testing.assert_array_equal(column, np.concatenate(parts))
-
-
-def test_three_answers_share_the_lapse_in_thirds():
-    model, g = Lapse(Ties(0.5), 0.3), np.array([40.0])
-    np.testing.assert_allclose(model.prob(g, np.zeros(1)), 0.8)
-    np.testing.assert_allclose(model.prob_tie(g, np.zeros(1)), 0.1)
-    np.testing.assert_allclose(model.prob(-g, np.zeros(1)), 0.1)
-
-
-def test_a_surprising_answer_is_discounted():
-    """Against a confident prior the plain probit moves without bound, the lapse barely."""
-    mean, var = np.array([-20.0]), np.array([1.0])
-    assert Probit().tilted(mean, var).d1[0] > 9.0
-    assert abs(Lapse(Probit(), 0.02).tilted(mean, var).d1[0]) < 1e-12
 
 
 def test_far_answers_do_not_overflow():

@@ -174,7 +174,7 @@ def test_every_number_of_components_solves_equation_8(problem):
 
 def test_truncation_is_the_printed_shortcut(problem):
     _, features, graph = problem
-    Z = principal_components(features, 30).scores
+    Z = principal_components(features, 30)[2]
     M, response = graph.normal_equations(Z)
     eigenvalues, axes = np.linalg.eigh(M)
     path = component_path(Z, graph, "truncate")
@@ -236,7 +236,7 @@ def test_nested_cholesky_skips_what_earlier_columns_explain(fresh, seed):
 
 def test_held_out_error_is_a_refit_for_every_fold(problem):
     _, features, graph = problem
-    Z = principal_components(features, 12).scores
+    Z = principal_components(features, 12)[2]
     wrong, total = np.zeros(12), 0.0
     for rows in graph.blocks(5):
         kept = np.setdiff1d(np.arange(90), rows)

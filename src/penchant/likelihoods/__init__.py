@@ -12,7 +12,6 @@ from penchant.likelihoods.base import (
 )
 from penchant.likelihoods.base import Parameter as Parameter
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
-from penchant.likelihoods.choices import on_pairs as on_pairs
 from penchant.likelihoods.gaussian import Gaussian
 from penchant.likelihoods.logit import Logit
 from penchant.likelihoods.probit import Probit
