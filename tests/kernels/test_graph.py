@@ -206,8 +206,3 @@ def test_a_level_tied_to_nothing_is_refused(relation):
     assert np.linalg.eigvalsh(K)[0] > 0.0
     shift = relation.laplacian.toarray() + 1e-6 * np.eye(80)
     np.testing.assert_allclose(K @ shift, np.eye(80), atol=1e-6)
-
-
-def test_per_is_checked():
-    with pytest.raises(DataError, match='"clique", "edge" or "auto"'):
-        CommonCause("r", per="triangle")
