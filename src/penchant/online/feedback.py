@@ -61,9 +61,9 @@ def group(qid: ArrayLike) -> tuple[IntArray | None, IntArray]:
 def rounds_of(docs: Real, grades: ArrayLike, qid: ArrayLike) -> list[Round]:
     """Cut graded documents into one round per query, in the order of first appearance.
 
-    >>> first, second = rounds_of(np.eye(3), [2, 0, 1], ["a", "a", "b"])
+    >>> first, second = rounds_of(np.eye(3), [2, 0, 1], ["b", "a", "b"])
     >>> first.grades, second.docs
-    (array([2., 0.]), array([[0., 0., 1.]]))
+    (array([2., 1.]), array([[0., 1., 0.]]))
     """
     labels: FloatArray = np.asarray(grades, dtype=np.float64)
     order, starts = group(qid)
@@ -120,8 +120,8 @@ def bring_up(presented: IntArray, chosen: IntArray) -> IntArray:
 def discounted(values: FloatArray, order: IntArray, k: int) -> float:
     """Return Σ_{i≤k} values[order_i] / log2(i + 1): Eq. 5's utility, or DCG@k of labels.
 
-    >>> discounted(np.array([1.0, 2.0]), np.array([1, 0]), k=5)
-    2.63...
+    >>> discounted(np.array([3.0, 1.0, 2.0]), np.array([2, 0, 1]), k=2)
+    3.89...
     """
     top = order[:k]
     return float(discounts(top.size) @ values[top])
