@@ -2,11 +2,11 @@
 
 # for other packages, and for kernels of your own
 from penchant.kernels.base import Combination as Combination
-from penchant.kernels.base import Constant, Kernel, Product, Sum, known_kernels
+from penchant.kernels.base import Constant, Independent, Kernel, Product, Sum, known_kernels
 from penchant.kernels.base import Leaf as Leaf
 from penchant.kernels.base import NotGiven as NotGiven
 from penchant.kernels.base import positive as positive
-from penchant.kernels.covariance import FreeCovariance, Independent, LowRankCovariance
+from penchant.kernels.covariance import FreeCovariance, LowRankCovariance
 from penchant.kernels.graph import (
     CommonCause,
     Diffusion,

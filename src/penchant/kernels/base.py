@@ -1,4 +1,4 @@
-"""The Kernel interface, and sums and products of kernels.
+"""The Kernel interface, sums and products of kernels, and kernels without features.
 
 A kernel is a frozen value. Its free parameters are positive; the optimiser sees their logarithms
 in one vector, `theta`. Gradients are *pulled back*: the caller gives G = ∂ℓ/∂K once, and the
@@ -19,7 +19,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs
-from penchant.numerics.linalg import diagonal
+from penchant.numerics.linalg import diagonal, inner
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray
 
@@ -214,6 +214,37 @@ class Constant(Leaf):
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Independent(Leaf):
+    """An effect of each item alone: `variance` where the item is the same, zero elsewhere.
+
+    Items are the same where their positions in the universe agree. Items without a position are
+    all different: K(A) is variance · I, and K(A, B) is zero.
+
+    >>> Independent(variance=2.0)(np.ones((2, 1)))
+    array([[2., 0.], [0., 2.]])
+    """
+
+    variance: float = positive(1.0, 1e-5, 1e5)
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        if B is None and A.index is None:
+            rows = np.arange(len(A))
+            return A.device.where_equal(rows, rows, self.variance)
+        B = A if B is None else B
+        if A.index is None or B.index is None:
+            return A.device.full((len(A), len(B)), 0.0)
+        return A.device.where_equal(A.index, B.index, self.variance)
+
+    def _diag(self, A: Inputs) -> FloatArray:
+        return np.full(len(A), self.variance)
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        if A.index is None and B is None:
+            return np.array([self.variance * diagonal(G).sum()])
+        return np.array([inner(G, self._matrix(A, B))])
 
 
 class Combination(Kernel):

@@ -1,5 +1,4 @@
-"""Covariances between items without features: independent effects, and covariances learned entry by
-entry, of full and of low rank."""
+"""Covariances between items without features, learned entry by entry: of full and of low rank."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,42 +7,11 @@ from typing import Self
 import numpy as np
 
 from penchant.errors import DataError
-from penchant.kernels.base import Kernel, Leaf, positive
+from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
 from penchant.numerics import linalg
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class Independent(Leaf):
-    """An effect of each item alone: `variance` where the item is the same, zero elsewhere.
-
-    Items are the same where their positions in the universe agree. Items without a position are
-    all different: K(A) is variance · I, and K(A, B) is zero.
-
-    >>> Independent(variance=2.0)(np.ones((2, 1)))
-    array([[2., 0.], [0., 2.]])
-    """
-
-    variance: float = positive(1.0, 1e-5, 1e5)
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        if B is None and A.index is None:
-            rows = np.arange(len(A))
-            return A.device.where_equal(rows, rows, self.variance)
-        B = A if B is None else B
-        if A.index is None or B.index is None:
-            return A.device.full((len(A), len(B)), 0.0)
-        return A.device.where_equal(A.index, B.index, self.variance)
-
-    def _diag(self, A: Inputs) -> FloatArray:
-        return np.full(len(A), self.variance)
-
-    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        if A.index is None and B is None:
-            return np.array([self.variance * linalg.diagonal(G).sum()])
-        return np.array([linalg.inner(G, self._matrix(A, B))])
 
 
 def _places(A: Inputs, B: Inputs | None, n_items: int) -> tuple[IntArray, IntArray]:

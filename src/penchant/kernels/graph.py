@@ -20,7 +20,7 @@ from scipy.sparse.linalg import expm_multiply, splu
 from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
 from penchant.kernels.inputs import Inputs, Relation
-from penchant.numerics.linalg import multiply, to_numpy
+from penchant.numerics.linalg import inner, multiply, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 0.05
@@ -49,22 +49,6 @@ class GraphKernel(Leaf):
         """
         return replace(self, relation=relation)  # type: ignore[type-var]  # a dataclass
 
-    @abstractmethod
-    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
-        """K[rows, columns]."""
-
-    @abstractmethod
-    def _gradient(
-        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
-        """Gradient of Σ_ij G_ij K[rows, columns]_ij with respect to theta."""
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        return A.device.matrix(self._block(*self._places(A, B)))
-
-    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        return self._gradient(*self._places(A, B), to_numpy(G))
-
     def _places(self, A: Inputs, B: Inputs | None) -> tuple[Relation, IntArray, IntArray]:
         relation, rows = A.place(self.relation)
         if B is None:
@@ -85,10 +69,22 @@ class Smoother(GraphKernel):
     def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
         """K[:, where]."""
 
-    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
+    @abstractmethod
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> tuple[float, ...]:
+        """Gradient of Σ_ij G_ij K[rows, columns]_ij with respect to theta."""
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        relation, rows, columns = self._places(A, B)
         if len(rows) < len(columns):
-            return np.ascontiguousarray(self._columns(relation, rows)[columns].T)
-        return np.ascontiguousarray(self._columns(relation, columns)[rows])
+            block = self._columns(relation, rows)[columns].T
+        else:
+            block = self._columns(relation, columns)[rows]
+        return A.device.matrix(np.ascontiguousarray(block))
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        return np.array(self._gradient(*self._places(A, B), to_numpy(G)))
 
     def _diag(self, A: Inputs) -> FloatArray:
         relation, where = A.place(self.relation)
@@ -127,13 +123,13 @@ class RegularizedLaplacian(Smoother):
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[float, ...]:
         Z = self._columns(relation, columns)
         Y = Z if rows is columns else self._columns(relation, rows)
-        for_beta = -np.vdot(G, Z[rows])
+        for_beta = -inner(G, Z[rows])
         # ∂K/∂(1/iota²) = −beta K K, of which the block is −beta Y'Z
-        for_iota = 2.0 * self.beta * self.iota**-2 * np.vdot(multiply(Y, G), Z)
-        return np.array([for_beta, for_iota])
+        for_iota = 2.0 * self.beta * self.iota**-2 * inner(multiply(Y, G), Z)
+        return for_beta, for_iota
 
 
 @dataclass(frozen=True)
@@ -163,10 +159,10 @@ class Diffusion(Smoother):
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[float, ...]:
         Z = self._columns(relation, columns)
-        for_beta = -self.beta * np.vdot(G, _operator(relation.laplacian)[rows] @ Z)
-        return np.array([for_beta, np.vdot(G, Z[rows])])
+        for_beta = -self.beta * inner(G, _operator(relation.laplacian)[rows] @ Z)
+        return for_beta, inner(G, Z[rows])
 
 
 @dataclass(frozen=True)
@@ -218,12 +214,12 @@ class RandomWalk(Smoother):
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[float, ...]:
         before, after = self._walk(relation, columns)
-        for_variance = np.vdot(G, after[rows])
+        for_variance = inner(G, after[rows])
         # With H = I − L/offset: ∂H^p / ∂ log offset = p (H^(p−1) − H^p)
-        for_offset = self.steps * (np.vdot(G, before[rows]) - for_variance)
-        return np.array([for_offset, for_variance])
+        for_offset = self.steps * (inner(G, before[rows]) - for_variance)
+        return for_offset, for_variance
 
     def _walk(self, relation: Relation, where: IntArray) -> tuple[FloatArray, FloatArray]:
         """Columns of variance · H^(steps − 1) and variance · H^steps."""
@@ -322,19 +318,18 @@ class CommonCause(GraphKernel):
                 f'CommonCause: per is {self.per!r}: it must be "clique", "edge" or "auto"'
             )
 
-    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        relation, rows, columns = self._places(A, B)
         loadings = self._loadings(relation)
         K: FloatArray = (loadings[rows] @ loadings[columns].T).toarray()
         K *= self.variance
-        return K
+        return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
-    def _gradient(
-        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
-        return np.array([np.vdot(G, self._block(relation, rows, columns))])
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        return np.array([inner(G, self._matrix(A, B))])
 
     def _loadings(self, relation: Relation) -> sparse.csr_array:
         """Loading of each item (row) on each cause: unit rows, so U has a unit diagonal."""
