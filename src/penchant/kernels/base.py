@@ -230,20 +230,17 @@ class Independent(Leaf):
     variance: float = positive(1.0, 1e-5, 1e5)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        if B is None and A.index is None:
-            rows = np.arange(len(A))
-            return A.device.where_equal(rows, rows, self.variance)
-        B = A if B is None else B
-        if A.index is None or B.index is None:
-            return A.device.full((len(A), len(B)), 0.0)
-        return A.device.where_equal(A.index, B.index, self.variance)
+        rows, columns = A.index, A.index if B is None else B.index
+        if B is None and rows is None:
+            rows = columns = np.arange(len(A))
+        if rows is None or columns is None:
+            return A.device.full((len(A), len(A if B is None else B)), 0.0)
+        return A.device.where_equal(rows, columns, self.variance)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        if A.index is None and B is None:
-            return np.array([self.variance * diagonal(G).sum()])
         return np.array([inner(G, self._matrix(A, B))])
 
 

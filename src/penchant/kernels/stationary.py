@@ -58,26 +58,25 @@ class Stationary(Leaf):
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         U = self._scaled(A)
         V = U if B is None else self._scaled(B)
-        if not isinstance(U, sparse.sparray):
+        is_sparse, is_common = (
+            isinstance(U, sparse.sparray),
+            not isinstance(self.lengthscale, tuple),
+        )
+        if not is_sparse:
             centre = U.mean(axis=0)
             U, V = U - centre, V - centre
         squared = squared_distances(U, None if B is None else V)
         log_slope = self._log_slope(squared)
-        distances = squared.copy() if isinstance(U, sparse.sparray) else None
+        distances = squared.copy() if is_sparse and is_common else None
         M = self._correlation(squared)
         M *= G
         for_variance = self.variance * float(M.sum())
         M *= log_slope
         if B is None:
             linalg.fill_diagonal(M, 0.0)  # distances are zero there, weights may be large
-        if distances is not None and not isinstance(self.lengthscale, tuple):
-            spread = np.array([np.vdot(M, distances)])
-        else:
-            spread = _weighted_spread(M, U, V)
-        for_lengthscale = -2.0 * self.variance * spread
-        if not isinstance(self.lengthscale, tuple):
-            for_lengthscale = for_lengthscale.sum(keepdims=True)
-        return np.append(for_lengthscale, for_variance)
+        spread = _weighted_spread(M, U, V) if distances is None else np.vdot(M, distances)
+        slopes = -2.0 * self.variance * spread
+        return np.append(slopes.sum() if is_common else slopes, for_variance)
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
         """Weak around the start; many lengthscales are shrunk towards a common value."""
