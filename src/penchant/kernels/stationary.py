@@ -58,10 +58,8 @@ class Stationary(Leaf):
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         U = self._scaled(A)
         V = U if B is None else self._scaled(B)
-        is_sparse, is_common = (
-            isinstance(U, sparse.sparray),
-            not isinstance(self.lengthscale, tuple),
-        )
+        is_sparse = isinstance(U, sparse.sparray)
+        is_common = not isinstance(self.lengthscale, tuple)
         if not is_sparse:
             centre = U.mean(axis=0)
             U, V = U - centre, V - centre
@@ -72,8 +70,9 @@ class Stationary(Leaf):
         M *= G
         for_variance = self.variance * float(M.sum())
         M *= log_slope
-        if B is None:
-            linalg.fill_diagonal(M, 0.0)  # distances are zero there, weights may be large
+        if B is None:  # distances are zero on the diagonal, weights may be large
+            own = np.arange(len(M))
+            M[own, own] = 0.0
         spread = _weighted_spread(M, U, V) if distances is None else np.vdot(M, distances)
         slopes = -2.0 * self.variance * spread
         return np.append(slopes.sum() if is_common else slopes, for_variance)

@@ -85,12 +85,13 @@ class Inattentive:
     def check_pairs(self, outcomes: Outcomes) -> None:
         self.base.check_pairs(outcomes)
 
-    def _mix(self, log_base: FloatArray, rate: Level) -> tuple[FloatArray, FloatArray]:
+    def _mix(self, log_base: FloatArray, rate: Level) -> tuple[FloatArray, Level]:
         """log((1 − ε) p + ε / n_answers) with p = e^log_base, and the probability w that the
         answer was an attentive one."""
+        if isinstance(rate, float) and rate == 0.0:
+            return log_base, 1.0
         log_attentive = np.log1p(-rate) + log_base
-        with np.errstate(divide="ignore"):  # no lapses: the logarithm of 0
-            value = np.logaddexp(log_attentive, np.log(rate / self.n_answers))
+        value = np.logaddexp(log_attentive, np.log(rate / self.n_answers))
         return value, np.exp(log_attentive - value)
 
 

@@ -47,12 +47,6 @@ def add_to_diagonal(A: FloatArray, value: float) -> None:
     A[rows, rows] += value
 
 
-def fill_diagonal(A: FloatArray, value: float) -> None:
-    """Set the diagonal."""
-    rows = np.arange(len(A))
-    A[rows, rows] = value
-
-
 @dispatched
 def add_outer(A: FloatArray, a: FloatArray, b: FloatArray) -> None:
     """A += a bᵀ."""
