@@ -247,7 +247,7 @@ class Likelihood(ABC):
 
     def check_pairs(self, outcomes: Outcomes) -> None:
         """Raise DataError for outcomes of single pairs that this likelihood cannot explain."""
-        if outcomes.tie is not None and np.any(outcomes.tie):
+        if self.n_answers < 3 and outcomes.tie is not None and np.any(outcomes.tie):
             raise DataError(
                 f"{int(np.sum(outcomes.tie))} of the {outcomes.tie.size} comparisons are ties and "
                 f"likelihood {type(self).__name__} does not explain them: use likelihood='ties', "

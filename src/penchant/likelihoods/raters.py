@@ -82,9 +82,6 @@ class Inattentive:
     def names(self) -> tuple[str, ...]:
         return self.base.names
 
-    def check_pairs(self, outcomes: Outcomes) -> None:
-        self.base.check_pairs(outcomes)
-
     def _mix(self, log_base: FloatArray, rate: Level) -> tuple[FloatArray, Level]:
         """log((1 − ε) p + ε / n_answers) with p = e^log_base, and the probability w that the
         answer was an attentive one."""

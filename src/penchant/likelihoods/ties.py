@@ -96,9 +96,6 @@ class Ties(Likelihood):
         slope[tie] = upper[1] + ratio * (upper[1] + lower[1])
         return self.threshold * slope[None]
 
-    def check_pairs(self, outcomes: Outcomes) -> None:
-        """Wins and ties are both explained."""
-
     def _bracket(
         self, mean: FloatArray, var: FloatArray
     ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
@@ -200,6 +197,3 @@ class Abstain(Likelihood):
     ) -> FloatArray:
         tie = _ties(outcomes, mean.size)
         return np.where(tie, 1.0 - self.rate, -self.rate)[None]
-
-    def check_pairs(self, outcomes: Outcomes) -> None:
-        """Wins and ties are both explained."""

@@ -150,7 +150,10 @@ class AlphaUser:
     k: int = 5
 
     def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
+        if not 0.0 < self.alpha <= 1.0:
+            raise DataError(
+                f"alpha is {self.alpha!r}: it must lie in (0, 1], the share of the gain (Eq. 2)"
+            )
 
     def __call__(self, round_: Round, presented: IntArray, rng: np.random.Generator) -> IntArray:
         utility = round_.docs @ self.weights
@@ -166,19 +169,18 @@ class AlphaUser:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedAlphaUser:
+class ExpectedAlphaUser(AlphaUser):
     """Gives α-informative feedback in expectation only.
 
     Returns the best order with probability α and the presented one otherwise, so a round may
     teach nothing.
+
+    >>> user = ExpectedAlphaUser(np.array([1.0]), alpha=1.0, k=1)
+    >>> user(Round(np.array([[0.0], [3.0]])), np.arange(2), np.random.default_rng(0)).tolist()
+    [1, 0]
     """
 
-    weights: FloatArray
     alpha: float = 0.5
-    k: int = 5
-
-    def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
 
     def __call__(self, round_: Round, presented: IntArray, rng: np.random.Generator) -> IntArray:
         if rng.random() >= self.alpha:
@@ -244,8 +246,3 @@ def grades_of(round_: Round) -> FloatArray:
             "Round(docs, grades), or use AlphaUser with a weight vector"
         )
     return round_.grades
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha <= 1.0:
-        raise DataError(f"alpha is {alpha!r}: it must lie in (0, 1], the share of the gain (Eq. 2)")
