@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import adjusted_rand_score, average_precision_score, roc_auc_score
 
 from penchant.errors import DataError
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 
 __all__ = [
     "Calibration",
@@ -269,7 +269,12 @@ def _group_mean(
     """Mean of the metric over groups; NaN marks a group in which it has no meaning."""
     y = _vector("y_true", y_true)
     score = _vector("y_score", y_score, y.size)
-    values = np.array([metric(y[rows], score[rows]) for rows in _rows_of_groups(qid, y.size)])
+    labels = np.zeros(y.size) if qid is None else np.asarray(qid)
+    if labels.shape != y.shape:
+        raise DataError(f"qid has shape {labels.shape}: it must name the group of each of {y.size}")
+    _, member, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    groups = np.split(np.argsort(member, kind="stable"), np.cumsum(sizes)[:-1])
+    values = np.array([metric(y[rows], score[rows]) for rows in groups])
     usable = values[~np.isnan(values)]
     if usable.size == 0:
         raise DataError(
@@ -277,14 +282,6 @@ def _group_mean(
             "qid puts rows to be compared into one group"
         )
     return float(usable.mean())
-
-
-def _rows_of_groups(qid: ArrayLike | None, size: int) -> list[IntArray]:
-    labels = np.zeros(size) if qid is None else np.asarray(qid)
-    if labels.shape != (size,):
-        raise DataError(f"qid has shape {labels.shape}: it must name the group of each of {size}")
-    _, member, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    return np.split(np.argsort(member, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 # Agreement and regret

@@ -9,6 +9,7 @@ import pytest
 from penchant.errors import DataError
 from penchant.kernels import (
     RBF,
+    CommonCause,
     Constant,
     Diffusion,
     Independent,
@@ -22,24 +23,16 @@ from penchant.kernels import (
 )
 
 
-def test_inputs_of_a_matrix_are_new_items():
-    items = Inputs.of([[1, 2], [3, 4]])
-    assert len(items) == 2
-    assert items.X.dtype == np.float64
-    assert items.index is None
-    assert Inputs.of(items) is items
-
-
-def test_take_shares_the_relations():
+def test_inputs_are_counted_and_taken():
+    assert len(Inputs(index=np.arange(4))) == 4
+    new = Inputs.of([[1, 2], [3, 4]])
+    assert (len(new), new.X.dtype, new.index) == (2, np.float64, None)
+    assert Inputs.of(new) is new
     items = Inputs(np.eye(3), {"r": undirected(np.zeros((3, 3)))}, np.arange(3))
     some = items.take(np.array([2, 0]))
     assert some.relations is items.relations
     np.testing.assert_array_equal(some.index, [2, 0])
     np.testing.assert_array_equal(some.X, np.eye(3)[[2, 0]])
-
-
-def test_items_without_features_are_counted_by_index():
-    assert len(Inputs(index=np.arange(4))) == 4
 
 
 @pytest.mark.parametrize(
@@ -61,6 +54,7 @@ def test_items_without_features_are_counted_by_index():
         (lambda: RandomWalk("r", steps=0), "from 1"),
         (lambda: RandomWalk("r", steps=1.5), "whole number"),
         (lambda: RandomWalk("r", offset=1.9), "at least 2"),
+        (lambda: CommonCause("r", per="triangle"), '"clique", "edge" or "auto"'),
         (lambda: RBF() + "a", "must be a number"),
         (lambda: -1.0 * RBF(), "positive"),
         (lambda: np.ones(2) * RBF(), "must be a number"),
@@ -77,12 +71,7 @@ def test_parameters_become_plain_numbers():
     assert kernel == RBF((1.0, 2.0), 0.5)
     assert all(type(v) is float for v in (*kernel.lengthscale, kernel.variance))
     assert kernel.names == ("lengthscale[0]", "lengthscale[1]", "variance")
-
-
-def test_steps_may_come_from_numpy():
-    kernel = RandomWalk("r", steps=np.int64(3))
-    assert kernel == RandomWalk("r", steps=3)
-    assert type(kernel.steps) is int
+    assert type(RandomWalk("r", steps=np.int64(3)).steps) is int
 
 
 def test_bounds_widen_to_hold_an_unusual_value():

@@ -12,6 +12,7 @@ from penchant.kernels import (
     Inputs,
     RandomWalk,
     RegularizedLaplacian,
+    maximal_cliques,
     undirected,
 )
 
@@ -20,6 +21,9 @@ SMOOTHERS = [
     Diffusion("r", beta=0.4, variance=1.7),
     RandomWalk("r", steps=3, offset=2.5, variance=1.7),
 ]
+each_graph_kernel = pytest.mark.parametrize(
+    "kernel", [*SMOOTHERS, CommonCause("r")], ids=lambda k: type(k).__name__
+)
 
 
 def _random_relation(rng, n, links_each):
@@ -39,22 +43,15 @@ def relation(rng):
 
 
 def test_formulas(relation):
-    items = _items(relation)
     Laplacian, eye = relation.laplacian.toarray(), np.eye(80)
-    np.testing.assert_allclose(
-        RegularizedLaplacian("r", beta=0.6, iota=2.0)(items),
-        np.linalg.inv(0.6 * (Laplacian + eye / 4.0)),
-        atol=1e-12,
-    )
-    np.testing.assert_allclose(
-        Diffusion("r", beta=0.4, variance=1.7)(items), 1.7 * expm(-0.4 * Laplacian), atol=1e-12
-    )
     walk = 2.5 * eye - relation.normalised_laplacian.toarray()
-    np.testing.assert_allclose(
-        RandomWalk("r", steps=3, offset=2.5, variance=1.7)(items),
+    formulas = [
+        np.linalg.inv(0.6 * (Laplacian + eye / 4.0)),
+        1.7 * expm(-0.4 * Laplacian),
         1.7 * np.linalg.matrix_power(walk, 3) / 2.5**3,
-        atol=1e-12,
-    )
+    ]
+    for kernel, expected in zip(SMOOTHERS, formulas, strict=True):
+        np.testing.assert_allclose(kernel(_items(relation)), expected, atol=1e-12)
 
 
 def _force(monkeypatch, path):
@@ -108,7 +105,7 @@ def test_a_factor_that_fills_in_gives_way_to_a_dense_one(rng, monkeypatch):
     np.testing.assert_allclose(every[:3, :3], few, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [*SMOOTHERS, CommonCause("r")], ids=lambda k: type(k).__name__)
+@each_graph_kernel
 def test_relabelling_the_items_relabels_the_kernel(kernel, relation, rng):
     order = rng.permutation(relation.n_items)
     shuffled = undirected(relation.weights[order][:, order])
@@ -117,7 +114,7 @@ def test_relabelling_the_items_relabels_the_kernel(kernel, relation, rng):
     )
 
 
-@pytest.mark.parametrize("kernel", [*SMOOTHERS, CommonCause("r")], ids=lambda k: type(k).__name__)
+@each_graph_kernel
 def test_items_in_different_parts_are_independent(kernel):
     two_pairs = undirected(np.kron(np.eye(2), [[0.0, 1.0], [1.0, 0.0]]))
     K = kernel(_items(two_pairs))
@@ -167,7 +164,7 @@ def test_auto_takes_edges_where_cliques_outnumber_them():
     # Three nodes in each of five parts, linked to every node of the other parts: 3^5 cliques.
     parts = np.repeat(np.arange(5), 3)
     relation = undirected((parts[:, None] != parts).astype(float))
-    assert relation.clique_causes.shape == (15, 3**5)
+    assert len(maximal_cliques(relation.weights)) == 3**5
     items = _items(relation)
     np.testing.assert_array_equal(CommonCause("r")(items), CommonCause("r", per="edge")(items))
 
@@ -205,8 +202,3 @@ def test_a_level_tied_to_nothing_is_refused(relation):
     assert np.linalg.eigvalsh(K)[0] > 0.0
     shift = relation.laplacian.toarray() + 1e-6 * np.eye(80)
     np.testing.assert_allclose(K @ shift, np.eye(80), atol=1e-6)
-
-
-def test_per_is_checked():
-    with pytest.raises(DataError, match='"clique", "edge" or "auto"'):
-        CommonCause("r", per="triangle")

@@ -63,34 +63,27 @@ def test_ties_are_refused_with_the_likelihood_to_use():
 
 
 def test_outcomes_part_keeps_columns_together():
-    whole = Outcomes(tie=np.array([True, False, True]), margin=np.array([0.0, 1.0, 0.0]))
-    part = whole.part(np.array([2, 1]))
-    assert part.tie.tolist() == [True, False]
-    assert part.margin.tolist() == [0.0, 1.0]
-    assert Outcomes().part(np.array([0])) == Outcomes()
+    columns = {"tie": np.array([1, 0, 1]), "margin": np.arange(3.0), "rater": np.arange(3)}
+    part = Outcomes(**columns, power=np.arange(3) / 3).part(np.array([2, 1]))
+    assert [None if c is None else c.tolist() for c in part] == [
+        [1, 0],
+        [2.0, 1.0],
+        None,
+        [2, 1],
+        [2 / 3, 1 / 3],
+    ]
 
 
-def test_get_by_name_and_instance():
+def test_get_takes_names_and_instances_and_suggests_the_closest_name():
     assert likelihoods.get("ties") == Ties()
-    assert likelihoods.get("gaussian") == Gaussian()
     mine = Ties(0.2)
     assert likelihoods.get(mine) is mine
-
-
-def test_get_suggests_the_closest_name():
     with pytest.raises(
         DataError, match=r"'probt'.*'gaussian', 'logit', 'probit', 'ties'.*'probit'"
     ):
         likelihoods.get("probt")
     with pytest.raises(DataError, match=r"likelihood is 3: it must be one of"):
         likelihoods.get(3)
-
-
-def test_draws_repeat_with_the_seed():
-    g = np.linspace(-2, 2, 50)
-    first, again = (Ties().draw(g, np.random.default_rng(5)) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert set(first) == {-1, 0, 1}
 
 
 @pytest.mark.parametrize("value", ["0.5", None, np.nan, 0.0, -1.0, [0.5], np.inf])
@@ -103,10 +96,6 @@ def test_parameters_that_are_no_numbers_in_range_are_refused(made, value):
 
 
 # log Φ and log σ, far into the tails
-
-
-def test_log_ndtr_agrees_with_scipy():
-    np.testing.assert_allclose(Probit().log_prob(BULK)[0], log_ndtr(BULK), rtol=1e-12, atol=1e-300)
 
 
 def test_log_ndtr_tail_follows_the_asymptotic_series():
@@ -124,7 +113,8 @@ def test_log_ndtr_has_no_seam_where_the_fraction_takes_over():
         np.testing.assert_allclose(derivative, line, rtol=5e-11)
 
 
-def test_log_ndtr_is_finite_to_the_end_of_the_range():
+def test_log_ndtr_agrees_with_scipy_and_is_finite_to_the_end_of_the_range():
+    np.testing.assert_allclose(Probit().log_prob(BULK)[0], log_ndtr(BULK), rtol=1e-12, atol=1e-300)
     z = np.array([-1e150, -1e100, -1e20, -1e8, 0.0, 1e8, 1e150])
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         value, hazard, second, third = Probit().log_prob(z)
@@ -132,9 +122,6 @@ def test_log_ndtr_is_finite_to_the_end_of_the_range():
     np.testing.assert_allclose(hazard[:4], -z[:4])
     np.testing.assert_allclose(second[:4], -1.0)
     assert (hazard[-2:] == 0).all()
-
-
-def test_log_ndtr_curvature_stays_between_minus_one_and_zero():
     second = Probit().log_prob(np.linspace(-1e4, 30.0, 100_001))[2]
     assert second.min() >= -1.0
     assert second.max() <= 0.0
@@ -210,15 +197,6 @@ def test_a_vanishing_threshold_leaves_the_plain_link(link, plain):
     assert model.prob_tie(mean, var).max() < 1e-8
 
 
-def test_a_tie_pulls_towards_zero_and_is_even_in_g():
-    mean, var = np.array([-3.0, 0.0, 3.0]), np.ones(3)
-    tilted = Ties(0.5).tilted(mean, var, Outcomes(tie=np.ones(3, dtype=bool)))
-    assert tilted.d1[0] > 0 > tilted.d1[2]
-    assert abs(tilted.d1[1]) < 1e-12
-    np.testing.assert_allclose(tilted.log_z[0], tilted.log_z[2], rtol=1e-14)
-    np.testing.assert_allclose(tilted.d1[0], -tilted.d1[2], rtol=1e-13)
-
-
 @pytest.mark.parametrize("link", ["probit", "logit"])
 def test_a_hopeless_tie_keeps_its_curvature(link):
     """Far from zero a tie looks like a loss of the leader: derivatives stay finite and right."""
@@ -237,39 +215,16 @@ def test_mixed_outcomes_are_each_treated_as_their_own_kind():
         np.testing.assert_array_equal(column, np.concatenate(parts))
 
 
-def test_three_answers_share_the_lapse_in_thirds():
-    model, g = Lapse(Ties(0.5), 0.3), np.array([40.0])
-    np.testing.assert_allclose(model.prob(g, np.zeros(1)), 0.8)
-    np.testing.assert_allclose(model.prob_tie(g, np.zeros(1)), 0.1)
-    np.testing.assert_allclose(model.prob(-g, np.zeros(1)), 0.1)
-
-
-def test_a_surprising_answer_is_discounted():
-    """Against a confident prior the plain probit moves without bound, the lapse barely."""
-    mean, var = np.array([-20.0]), np.array([1.0])
-    assert Probit().tilted(mean, var).d1[0] > 9.0
-    assert abs(Lapse(Probit(), 0.02).tilted(mean, var).d1[0]) < 1e-12
-
-
-def test_far_answers_do_not_overflow():
-    far = np.array([-1e120, -1e5, 1e120])
+def test_a_lapse_far_out_its_parameters_and_its_check():
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        terms = Lapse(Probit(), 0.02).log_prob(far)
+        terms = Lapse(Probit(), 0.02).log_prob(np.array([-1e120, -1e5, 1e120]))
     assert np.isfinite(terms).all()
-
-
-def test_rate_joins_the_parameters_only_when_learned():
     learned, fixed = Lapse(Ties(0.5), 0.1), Lapse(Ties(0.5), 0.1, learn=False)
     assert learned.names == ("threshold", "rate")
     assert fixed.names == ("threshold",)
     assert fixed.with_theta(np.log([0.7])) == Lapse(Ties(np.exp(np.log(0.7))), 0.1, learn=False)
-
-
-def test_check_is_the_base_check():
-    ties = Outcomes(tie=np.array([True]))
-    Lapse(Ties()).check(ties)
     with pytest.raises(DataError, match="ties"):
-        Lapse(Probit()).check(ties)
+        Lapse(Probit()).check(Outcomes(tie=np.array([True])))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ log_ndtr_derivatives = Probit().log_prob
 @pytest.mark.parametrize("max_sd", [0.5, 1.0, 2.0, 4.0])
 def test_normal_rule_has_the_moments_of_the_normal(max_sd):
     x, w = quadrature.normal_rule(max_sd, 0.63)
+    assert x[-1] < 7.4 + 0.5 * max_sd + (x[1] - x[0])  # no further than the density reaches
     moments = [w @ x**k for k in range(9)]
     np.testing.assert_allclose(moments, [1, 0, 1, 0, 3, 0, 15, 0, 105], rtol=1e-6, atol=1e-12)
 
@@ -109,10 +110,3 @@ def test_prior_centred_gauss_hermite_would_fail_where_panels_hold():
     panelled = quadrature.tilted_moments(log_ndtr_derivatives, mean, var, True)[0]
     assert np.max(np.abs(hermite - exact)) > 0.05
     assert np.max(np.abs(panelled - exact)) < 1e-12
-
-
-@pytest.mark.parametrize("max_sd", [0.5, 2.0])
-def test_nodes_reach_no_further_than_the_density_does(max_sd):
-    x, w = quadrature.normal_rule(max_sd, 0.63)
-    assert x[-1] < 7.4 + 0.5 * max_sd + (x[1] - x[0])
-    assert w @ x**2 == pytest.approx(1.0, abs=1e-9)

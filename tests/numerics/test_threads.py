@@ -1,3 +1,4 @@
+import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from penchant.numerics import threads
@@ -18,8 +19,6 @@ def test_small_matrices_are_worked_on_by_one_thread_and_large_ones_by_all():
 
 def test_threads_come_back_after_an_error():
     with threadpool_limits(2, user_api="blas"):
-        try:
-            with threads.threads_for(1):
-                raise ValueError
-        except ValueError:
-            assert blas_threads() == {2}
+        with pytest.raises(ValueError, match="inside"), threads.threads_for(1):
+            raise ValueError("inside")
+        assert blas_threads() == {2}

@@ -14,18 +14,10 @@ from penchant.kernels.graph import (
     RandomWalk,
     RegularizedLaplacian,
 )
-from penchant.kernels.inputs import Features as Features
+from penchant.kernels.graph import maximal_cliques as maximal_cliques
 from penchant.kernels.inputs import Inputs, Relation
-from penchant.kernels.inputs import Names as Names
-from penchant.kernels.inputs import as_dense as as_dense
-from penchant.kernels.inputs import column_names as column_names
-from penchant.kernels.inputs import is_numbered as is_numbered
-from penchant.kernels.inputs import row_names as row_names
 from penchant.kernels.relations import as_relations, bipartite, directed, undirected
-from penchant.kernels.stationary import LEAVING_PULL as LEAVING_PULL
-from penchant.kernels.stationary import MANY_FEATURES as MANY_FEATURES
 from penchant.kernels.stationary import RBF, Linear, Matern
-from penchant.kernels.stationary import Stationary as Stationary
 
 __all__ = [
     "RBF",

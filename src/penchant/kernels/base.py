@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import reduce
+from itertools import islice
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -31,7 +32,7 @@ PAIRED_BLOCK = 256
 class Kernel(ABC):
     """A covariance function over items.
 
-    >>> from penchant.kernels import RBF
+    >>> from penchant.kernels import RBF, Independent
     >>> kernel = RBF(lengthscale=2.0) + 0.5 * Independent()
     >>> kernel(np.zeros((2, 1)))
     array([[1.5, 1. ], [1. , 1.5]])
@@ -56,8 +57,7 @@ class Kernel(ABC):
         covariance = np.empty(len(first))
         for start in range(0, len(first), PAIRED_BLOCK):
             rows = np.arange(start, min(start + PAIRED_BLOCK, len(first)))
-            block = self._matrix(first.take(rows), second.take(rows))
-            covariance[rows] = diagonal(block)
+            covariance[rows] = diagonal(self._matrix(first.take(rows), second.take(rows)))
         return covariance
 
     def pullback(
@@ -140,9 +140,8 @@ class Leaf(Kernel):
     """A kernel that does not combine others: its parameters are its `positive` fields."""
 
     def __post_init__(self) -> None:
-        for parameter in self._parameters():
-            name, value = parameter.name, getattr(self, parameter.name)
-            what = f"{type(self).__name__}: {name}"
+        for parameter, value in self._parameters():
+            what = f"{type(self).__name__}: {parameter.name}"
             if isinstance(parameter.default, NotGiven) and value is None:
                 checked: float | tuple[float, ...] = parameter.default
             elif isinstance(value, NotGiven):
@@ -151,48 +150,44 @@ class Leaf(Kernel):
                 checked = tuple(_positive_number(v, what) for v in value)
             else:
                 checked = _positive_number(value, what)
-            object.__setattr__(self, name, checked)
+            object.__setattr__(self, parameter.name, checked)
 
-    def _parameters(self) -> list[Field[Any]]:
+    def _parameters(self) -> list[tuple[Field[Any], Any]]:
+        """The fields that are learned, and their values."""
         every = fields(self)  # type: ignore[arg-type]  # every leaf is a dataclass
-        return [parameter for parameter in every if "bounds" in parameter.metadata]
+        return [(p, getattr(self, p.name)) for p in every if "bounds" in p.metadata]
 
     @property
     def theta(self) -> FloatArray:
-        values = [np.atleast_1d(getattr(self, p.name)) for p in self._parameters()]
+        values = [np.atleast_1d(value) for _, value in self._parameters()]
         return np.log(np.concatenate(values)) if values else np.zeros(0)
 
     @property
     def bounds(self) -> FloatArray:
         limits = [np.zeros((0, 2))]
-        for p in self._parameters():
-            theta = np.log(np.atleast_1d(getattr(self, p.name)))
+        for p, value in self._parameters():
+            theta = np.log(np.atleast_1d(value))
             room = LOG_ROOM if isinstance(p.default, NotGiven) else 0.0
             low, high = np.log(p.metadata["bounds"])
             limits.append(
-                np.column_stack([np.minimum(low, theta - room), np.maximum(high, theta + room)])
+                np.stack([np.minimum(low, theta - room), np.maximum(high, theta + room)]).T
             )
         return np.concatenate(limits)
 
     @property
     def names(self) -> tuple[str, ...]:
         names: list[str] = []
-        for p in self._parameters():
-            value = getattr(self, p.name)
-            if isinstance(value, tuple):
-                names.extend(f"{p.name}[{i}]" for i in range(len(value)))
-            else:
-                names.append(p.name)
+        for p, value in self._parameters():
+            one_each = isinstance(value, tuple)
+            names += [f"{p.name}[{i}]" for i in range(len(value))] if one_each else [p.name]
         return tuple(names)
 
     def with_theta(self, theta: FloatArray) -> Self:
-        values = np.exp(_checked_theta(theta, self)).tolist()
-        changes: dict[str, float | tuple[float, ...]] = {}
-        for p in self._parameters():
-            old = getattr(self, p.name)
-            size = np.size(old)
-            changes[p.name] = tuple(values[:size]) if isinstance(old, tuple) else values[0]
-            del values[:size]
+        values = iter(np.exp(_checked_theta(theta, self)).tolist())
+        changes = {
+            p.name: tuple(islice(values, len(old))) if isinstance(old, tuple) else next(values)
+            for p, old in self._parameters()
+        }
         return replace(self, **changes)  # type: ignore[type-var]  # every leaf is a dataclass
 
 
@@ -235,20 +230,17 @@ class Independent(Leaf):
     variance: float = positive(1.0, 1e-5, 1e5)
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        if B is None and A.index is None:
-            rows = np.arange(len(A))
-            return A.device.where_equal(rows, rows, self.variance)
-        B = A if B is None else B
-        if A.index is None or B.index is None:
-            return A.device.full((len(A), len(B)), 0.0)
-        return A.device.where_equal(A.index, B.index, self.variance)
+        rows, columns = A.index, A.index if B is None else B.index
+        if B is None and rows is None:
+            rows = columns = np.arange(len(A))
+        if rows is None or columns is None:
+            return A.device.full((len(A), len(A if B is None else B)), 0.0)
+        return A.device.where_equal(rows, columns, self.variance)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        if A.index is None and B is None:
-            return np.array([self.variance * diagonal(G).sum()])
         return np.array([inner(G, self._matrix(A, B))])
 
 
@@ -275,9 +267,8 @@ class Combination(Kernel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(
-            f"kernels[{i}].{name}" for i, kernel in enumerate(self.kernels) for name in kernel.names
-        )
+        numbered = enumerate(self.kernels)
+        return tuple(f"kernels[{i}].{name}" for i, kernel in numbered for name in kernel.names)
 
     def with_theta(self, theta: FloatArray) -> Self:
         ends = np.cumsum([len(kernel.theta) for kernel in self.kernels])
@@ -337,9 +328,7 @@ class Product(Combination):
         matrices = [kernel._matrix(A, B) for kernel in self.kernels]
         gradients = []
         for i, kernel in enumerate(self.kernels):
-            others = G
-            for matrix in matrices[:i] + matrices[i + 1 :]:
-                others = others * matrix
+            others = reduce(operator.mul, matrices[:i] + matrices[i + 1 :], G)
             gradients.append(kernel._pullback(A, others, B))
         return np.concatenate(gradients)
 
@@ -350,14 +339,11 @@ def known_kernels() -> dict[str, type[Kernel]]:
     >>> known_kernels()["Sum"] is Sum
     True
     """
-    found: dict[str, type[Kernel]] = {}
-    open_classes: list[type[Kernel]] = [Kernel]  # type: ignore[type-abstract]
-    while open_classes:
-        cls = open_classes.pop()
-        open_classes.extend(cls.__subclasses__())
-        if not inspect.isabstract(cls):
-            found[cls.__name__] = cls
-    return dict(sorted(found.items()))
+    classes: list[type[Kernel]] = [Kernel]  # type: ignore[type-abstract]
+    for cls in classes:  # the list grows as it is read
+        classes.extend(cls.__subclasses__())
+    named = {cls.__name__: cls for cls in classes if not inspect.isabstract(cls)}
+    return dict(sorted(named.items()))
 
 
 def _promote(other: "Kernel | float") -> Kernel:

@@ -9,7 +9,7 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.kernels.base import Kernel
 from penchant.kernels.inputs import Inputs
-from penchant.numerics.linalg import cholesky, gram, row_squares, solve_lower, to_numpy
+from penchant.numerics import linalg
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -29,7 +29,7 @@ def _places(A: Inputs, B: Inputs | None, n_items: int) -> tuple[IntArray, IntArr
 
 def _factor_slope(F: FloatArray, places: tuple[IntArray, IntArray], G: FloatArray) -> FloatArray:
     """Derivative of Σ_ij G_ij (F Fᵀ)[rows, columns]_ij by the factor F, (n, k)."""
-    (rows, columns), slope, G = places, np.zeros_like(F), to_numpy(G)
+    (rows, columns), slope, G = places, np.zeros_like(F), linalg.to_numpy(G)
     np.add.at(slope, rows, G @ F[columns])
     np.add.at(slope, columns, G.T @ F[rows])
     return slope
@@ -64,7 +64,7 @@ class FreeCovariance(Kernel):
     @classmethod
     def of(cls, covariance: FloatArray) -> Self:
         """From a positive definite (n, n) matrix."""
-        return cls(cholesky(covariance).lower)
+        return cls(linalg.cholesky(covariance).lower)
 
     def around(self, other: "FreeCovariance") -> Self:
         """The same covariance, with `theta` in the frame of another one's factor.
@@ -89,12 +89,12 @@ class FreeCovariance(Kernel):
     @cached_property
     def _inside(self) -> FloatArray:
         """frame⁻¹ factor."""
-        return self.factor if self.frame is None else solve_lower(self.frame, self.factor)
+        return self.factor if self.frame is None else linalg.solve_lower(self.frame, self.factor)
 
     @cached_property
     def _inverse(self) -> FloatArray:
         """factor⁻¹."""
-        return solve_lower(self.factor, np.eye(len(self.factor)))
+        return linalg.solve_lower(self.factor, np.eye(len(self.factor)))
 
     @cached_property
     def _centred(self) -> FloatArray:
@@ -138,7 +138,7 @@ class FreeCovariance(Kernel):
         return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
-        return row_squares(self._centred[_places(A, None, len(self.factor))[0]])
+        return linalg.row_squares(self._centred[_places(A, None, len(self.factor))[0]])
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         slope = _factor_slope(self._centred, _places(A, B, len(self.factor)), G)
@@ -196,7 +196,7 @@ class FreeCovariance(Kernel):
         half = self._inverse
         log_det = 2.0 * float(np.log(np.diagonal(self.factor)).sum())
         # d/dK = ν/2 · (s K⁻² − K⁻¹), and d/dfactor is twice that times the factor
-        slope = self.pseudo_users * (s * gram(half) @ half.T - half.T)
+        slope = self.pseudo_users * (s * linalg.gram(half) @ half.T - half.T)
         value = 0.5 * self.pseudo_users * (n * np.log(s) - log_det)
         return value, self._by_theta(slope)
 
@@ -204,7 +204,7 @@ class FreeCovariance(Kernel):
         """Logarithm of the typical variance, and its derivative by theta."""
         half = self._inverse
         # d log s / dK = K⁻² / tr K⁻¹
-        slope = 2.0 / float(np.vdot(half, half)) * gram(half) @ half.T
+        slope = 2.0 / float(np.vdot(half, half)) * linalg.gram(half) @ half.T
         return float(np.log(self.typical_variance)), self._by_theta(slope)
 
     def updated(self, G: FloatArray, n_draws: int) -> "FreeCovariance":
@@ -220,8 +220,8 @@ class FreeCovariance(Kernel):
         """The likeliest scale of `new` for N draws with the second moment K + 2/N K G K."""
         K = self.factor @ self.factor.T
         average = K + 2.0 / n_draws * K @ G @ K
-        half = solve_lower(new.factor, np.eye(len(K)))
-        return float(np.vdot(gram(half), average)) / len(K)
+        half = linalg.solve_lower(new.factor, np.eye(len(K)))
+        return float(np.vdot(linalg.gram(half), average)) / len(K)
 
     def scaled(self, scale: float) -> "FreeCovariance":
         """The same covariance times a number."""
@@ -301,9 +301,9 @@ class LowRankCovariance(Kernel):
 
     def _diag(self, A: Inputs) -> FloatArray:
         rows, _ = _places(A, None, len(self.directions))
-        return row_squares(self.directions[rows]) + self.variance
+        return linalg.row_squares(self.directions[rows]) + self.variance
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         rows, columns = places = _places(A, B, len(self.directions))
-        own = self.variance * float(np.sum(to_numpy(G) * (rows[:, None] == columns)))
+        own = self.variance * float(np.sum(linalg.to_numpy(G) * (rows[:, None] == columns)))
         return np.append(_factor_slope(self.directions, places, G).ravel(), own)

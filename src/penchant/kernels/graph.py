@@ -5,9 +5,12 @@ asked for: by sparse solves or products where these are cheap, by dense LAPACK w
 """
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from numbers import Integral
 from typing import Literal, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +20,7 @@ from scipy.sparse.linalg import expm_multiply, splu
 from penchant.errors import DataError, NumericalError
 from penchant.kernels.base import Leaf, positive
 from penchant.kernels.inputs import Inputs, Relation
-from penchant.numerics.linalg import multiply, to_numpy
+from penchant.numerics.linalg import inner, multiply, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 DENSE_SHARE = 0.05
@@ -46,22 +49,6 @@ class GraphKernel(Leaf):
         """
         return replace(self, relation=relation)  # type: ignore[type-var]  # a dataclass
 
-    @abstractmethod
-    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
-        """K[rows, columns]."""
-
-    @abstractmethod
-    def _gradient(
-        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
-        """Gradient of Σ_ij G_ij K[rows, columns]_ij with respect to theta."""
-
-    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        return A.device.matrix(self._block(*self._places(A, B)))
-
-    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
-        return self._gradient(*self._places(A, B), to_numpy(G))
-
     def _places(self, A: Inputs, B: Inputs | None) -> tuple[Relation, IntArray, IntArray]:
         relation, rows = A.place(self.relation)
         if B is None:
@@ -82,10 +69,22 @@ class Smoother(GraphKernel):
     def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
         """K[:, where]."""
 
-    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
+    @abstractmethod
+    def _gradient(
+        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
+    ) -> tuple[float, ...]:
+        """Gradient of Σ_ij G_ij K[rows, columns]_ij with respect to theta."""
+
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        relation, rows, columns = self._places(A, B)
         if len(rows) < len(columns):
-            return np.ascontiguousarray(self._columns(relation, rows)[columns].T)
-        return np.ascontiguousarray(self._columns(relation, columns)[rows])
+            block = self._columns(relation, rows)[columns].T
+        else:
+            block = self._columns(relation, columns)[rows]
+        return A.device.matrix(np.ascontiguousarray(block))
+
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        return np.array(self._gradient(*self._places(A, B), to_numpy(G)))
 
     def _diag(self, A: Inputs) -> FloatArray:
         relation, where = A.place(self.relation)
@@ -124,13 +123,13 @@ class RegularizedLaplacian(Smoother):
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[float, ...]:
         Z = self._columns(relation, columns)
         Y = Z if rows is columns else self._columns(relation, rows)
-        for_beta = -np.vdot(G, Z[rows])
+        for_beta = -inner(G, Z[rows])
         # ∂K/∂(1/iota²) = −beta K K, of which the block is −beta Y'Z
-        for_iota = 2.0 * self.beta * self.iota**-2 * np.vdot(multiply(Y, G), Z)
-        return np.array([for_beta, for_iota])
+        for_iota = 2.0 * self.beta * self.iota**-2 * inner(multiply(Y, G), Z)
+        return for_beta, for_iota
 
 
 @dataclass(frozen=True)
@@ -160,10 +159,10 @@ class Diffusion(Smoother):
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[float, ...]:
         Z = self._columns(relation, columns)
-        for_beta = -self.beta * np.vdot(G, _operator(relation.laplacian)[rows] @ Z)
-        return np.array([for_beta, np.vdot(G, Z[rows])])
+        for_beta = -self.beta * inner(G, _operator(relation.laplacian)[rows] @ Z)
+        return for_beta, inner(G, Z[rows])
 
 
 @dataclass(frozen=True)
@@ -215,12 +214,12 @@ class RandomWalk(Smoother):
 
     def _gradient(
         self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[float, ...]:
         before, after = self._walk(relation, columns)
-        for_variance = np.vdot(G, after[rows])
+        for_variance = inner(G, after[rows])
         # With H = I − L/offset: ∂H^p / ∂ log offset = p (H^(p−1) − H^p)
-        for_offset = self.steps * (np.vdot(G, before[rows]) - for_variance)
-        return np.array([for_offset, for_variance])
+        for_offset = self.steps * (inner(G, before[rows]) - for_variance)
+        return for_offset, for_variance
 
     def _walk(self, relation: Relation, where: IntArray) -> tuple[FloatArray, FloatArray]:
         """Columns of variance · H^(steps − 1) and variance · H^steps."""
@@ -319,24 +318,90 @@ class CommonCause(GraphKernel):
                 f'CommonCause: per is {self.per!r}: it must be "clique", "edge" or "auto"'
             )
 
-    def _block(self, relation: Relation, rows: IntArray, columns: IntArray) -> FloatArray:
+    def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
+        relation, rows, columns = self._places(A, B)
         loadings = self._loadings(relation)
         K: FloatArray = (loadings[rows] @ loadings[columns].T).toarray()
         K *= self.variance
-        return K
+        return A.device.matrix(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
         return np.full(len(A), self.variance)
 
-    def _gradient(
-        self, relation: Relation, rows: IntArray, columns: IntArray, G: FloatArray
-    ) -> FloatArray:
-        return np.array([np.vdot(G, self._block(relation, rows, columns))])
+    def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
+        return np.array([inner(G, self._matrix(A, B))])
 
     def _loadings(self, relation: Relation) -> sparse.csr_array:
         """Loading of each item (row) on each cause: unit rows, so U has a unit diagonal."""
-        if self.per == "auto":
-            causes = relation.causes
-        else:
-            causes = relation.clique_causes if self.per == "clique" else relation.edge_causes
-        return sparse.csr_array(sparse.diags_array(causes.sum(axis=1) ** -0.5) @ causes)
+        known = _LOADINGS.setdefault(relation, {})
+        if self.per not in known:
+            causes = _causes(relation, self.per)
+            known[self.per] = sparse.csr_array(
+                sparse.diags_array(causes.sum(axis=1) ** -0.5) @ causes
+            )
+        return known[self.per]
+
+
+_LOADINGS: WeakKeyDictionary[Relation, dict[str, sparse.csr_array]] = WeakKeyDictionary()
+"""Of `CommonCause`: the search for cliques may take long, and a fit asks for them many times."""
+
+
+def _causes(relation: Relation, per: str) -> sparse.csr_array:
+    """Incidence (n, causes); an item without a link gets a cause to itself."""
+    groups = None
+    if per != "edge":
+        groups = maximal_cliques(relation.weights, relation.n_edges if per == "auto" else None)
+    if groups is None:
+        edges = sparse.triu(relation.weights, k=1).tocoo()
+        groups = list(np.stack([edges.row, edges.col], axis=1))
+    alone = np.flatnonzero(np.diff(relation.weights.indptr) == 0)
+    groups += list(alone[:, None])
+    members = np.concatenate(groups)
+    causes = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    return sparse.csr_array((np.ones(len(members)), (members, causes)))
+
+
+def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
+    """Every maximal clique of two or more nodes; None if there are more than `limit`.
+
+    Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
+
+    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> [clique.tolist() for clique in maximal_cliques(path)]
+    [[1, 2], [0, 1]]
+    """
+    neighbours = [
+        sum(1 << int(j) for j in adjacency.indices[start:stop])
+        for start, stop in zip(adjacency.indptr[:-1], adjacency.indptr[1:], strict=True)
+    ]
+    found = list(islice(_search(neighbours), None if limit is None else limit + 1))
+    if limit is not None and len(found) > limit:
+        return None
+    return [np.array(clique, dtype=np.intp) for clique in found]
+
+
+def _search(neighbours: list[int]) -> Iterator[list[int]]:
+    """Depth first, without recursion: a clique may be larger than Python's recursion limit."""
+    linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
+    stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
+    while stack:
+        clique, candidates, excluded = stack.pop()
+        if not candidates:
+            if clique and not excluded:
+                yield sorted(clique)
+            continue
+        pivot = max(
+            _nodes(candidates | excluded), key=lambda u: (candidates & neighbours[u]).bit_count()
+        )
+        for node in _nodes(candidates & ~neighbours[pivot]):
+            near = neighbours[node]
+            stack.append(([*clique, node], candidates & near, excluded & near))
+            candidates ^= 1 << node
+            excluded |= 1 << node
+
+
+def _nodes(mask: int) -> Iterator[int]:
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

@@ -1,9 +1,8 @@
 """The inputs of kernels: features of items, relations between them, and where an item stands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -79,11 +78,8 @@ class Relation:
     def take(self, items: IntArray) -> "Relation":
         """The same relation with its items in another order."""
         walk = self.walk_laplacian
-        return Relation(
-            self.weights[items][:, items],
-            self.kind,
-            None if walk is None else walk[items][:, items],
-        )
+        walk = None if walk is None else walk[items][:, items]
+        return Relation(self.weights[items][:, items], self.kind, walk)
 
     @property
     def n_items(self) -> int:
@@ -120,87 +116,11 @@ class Relation:
         )
         return values, vectors
 
-    @cached_property
-    def edge_causes(self) -> sparse.csr_array:
-        """Incidence (n, causes) of one hidden cause an edge, and one an isolated item."""
-        edges = sparse.triu(self.weights, k=1).tocoo()
-        return _incidence(np.stack([edges.row, edges.col], axis=1), self.n_items)
-
-    @cached_property
-    def clique_causes(self) -> sparse.csr_array:
-        """Incidence (n, causes) of one hidden cause a maximal clique, and one an isolated item."""
-        return _incidence(maximal_cliques(self.weights) or [], self.n_items)
-
-    @cached_property
-    def causes(self) -> sparse.csr_array:
-        """Causes by clique, or by edge where maximal cliques outnumber edges."""
-        cliques = maximal_cliques(self.weights, limit=self.n_edges)
-        return self.edge_causes if cliques is None else _incidence(cliques, self.n_items)
-
-
-def maximal_cliques(adjacency: sparse.csr_array, limit: int | None = None) -> list[IntArray] | None:
-    """Every maximal clique of two or more nodes; None if there are more than `limit`.
-
-    Bron and Kerbosch's search with Tomita's pivot, sets of nodes as the bits of an integer.
-
-    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
-    >>> [clique.tolist() for clique in maximal_cliques(path)]
-    [[1, 2], [0, 1]]
-    """
-    neighbours = [
-        sum(1 << int(j) for j in adjacency.indices[start:stop])
-        for start, stop in zip(adjacency.indptr[:-1], adjacency.indptr[1:], strict=True)
-    ]
-    found = list(islice(_search(neighbours), None if limit is None else limit + 1))
-    if limit is not None and len(found) > limit:
-        return None
-    return [np.array(clique, dtype=np.intp) for clique in found]
-
-
-def _search(neighbours: list[int]) -> Iterator[list[int]]:
-    """Depth first, without recursion: a clique may be larger than Python's recursion limit."""
-    linked = sum(1 << i for i, mask in enumerate(neighbours) if mask)
-    stack: list[tuple[list[int], int, int]] = [([], linked, 0)]
-    while stack:
-        clique, candidates, excluded = stack.pop()
-        if not candidates:
-            if clique and not excluded:
-                yield sorted(clique)
-            continue
-        pivot = max(
-            _nodes(candidates | excluded), key=lambda u: (candidates & neighbours[u]).bit_count()
-        )
-        for node in _nodes(candidates & ~neighbours[pivot]):
-            near = neighbours[node]
-            stack.append(([*clique, node], candidates & near, excluded & near))
-            candidates ^= 1 << node
-            excluded |= 1 << node
-
-
-def _nodes(mask: int) -> Iterator[int]:
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
-
-
-def _incidence(groups: list[IntArray] | IntArray, n_items: int) -> sparse.csr_array:
-    """Items × groups; an item in no group gets one to itself."""
-    sizes = np.array([len(group) for group in groups], dtype=np.intp)
-    members = np.concatenate(list(groups)) if len(sizes) else np.zeros(0, dtype=np.intp)
-    alone = np.setdiff1d(np.arange(n_items), members)
-    rows = np.concatenate([members, alone])
-    columns = np.concatenate(
-        [np.repeat(np.arange(len(sizes)), sizes), len(sizes) + np.arange(len(alone))]
-    )
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)))
-
 
 # Items
 
 Features: TypeAlias = FloatArray | sparse.csr_array
 """Rows of numbers, one an item: dense, or sparse where most are zero (bags of words)."""
-NO_RELATIONS: Mapping[str, Relation] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +145,7 @@ class Inputs:
     """
 
     X: Features | None = None
-    relations: Mapping[str, Relation] = field(default_factory=lambda: NO_RELATIONS)
+    relations: Mapping[str, Relation] = field(default_factory=lambda: MappingProxyType({}))
     index: IntArray | None = None
     device: Device = field(default=CPU, init=False)
 
@@ -297,12 +217,9 @@ class Inputs:
 
     def take(self, rows: IntArray) -> "Inputs":
         """Some of the items (repeats allowed), in the same universe."""
-        subset = replace(
-            self,
-            X=None if self.X is None else self.X[rows],
-            index=None if self.index is None else self.index[rows],
-        )
-        return subset.on(self.device)
+        X = None if self.X is None else self.X[rows]
+        index = None if self.index is None else self.index[rows]
+        return replace(self, X=X, index=index).on(self.device)
 
 
 def as_dense(K: Features) -> FloatArray:

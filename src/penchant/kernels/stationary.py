@@ -10,15 +10,9 @@ from scipy import sparse
 from penchant.errors import DataError
 from penchant.kernels.base import Leaf, NotGiven, positive
 from penchant.kernels.inputs import Features, Inputs, as_dense
+from penchant.numerics import linalg
 from penchant.numerics.dispatch import CPU, namespace
-from penchant.numerics.linalg import (
-    fill_diagonal,
-    inner,
-    multiply,
-    row_squares,
-    squared_distances,
-    to_numpy,
-)
+from penchant.numerics.linalg import squared_distances, to_numpy
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
@@ -53,9 +47,8 @@ class Stationary(Leaf):
         """φ'(s)/φ(s): a ratio in which the exponentials cancel."""
 
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray:
-        K = self._correlation(
-            squared_distances(self._scaled(A), None if B is None else self._scaled(B))
-        )
+        V = None if B is None else self._scaled(B)
+        K = self._correlation(squared_distances(self._scaled(A), V))
         K *= self.variance
         return K
 
@@ -65,26 +58,24 @@ class Stationary(Leaf):
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         U = self._scaled(A)
         V = U if B is None else self._scaled(B)
-        if not isinstance(U, sparse.sparray):
+        is_sparse = isinstance(U, sparse.sparray)
+        is_common = not isinstance(self.lengthscale, tuple)
+        if not is_sparse:
             centre = U.mean(axis=0)
             U, V = U - centre, V - centre
         squared = squared_distances(U, None if B is None else V)
         log_slope = self._log_slope(squared)
-        distances = squared.copy() if isinstance(U, sparse.sparray) else None
+        distances = squared.copy() if is_sparse and is_common else None
         M = self._correlation(squared)
         M *= G
         for_variance = self.variance * float(M.sum())
         M *= log_slope
-        if B is None:
-            fill_diagonal(M, 0.0)  # distances are zero there, weights may be large
-        if distances is not None and not isinstance(self.lengthscale, tuple):
-            spread = np.array([np.vdot(M, distances)])
-        else:
-            spread = _weighted_spread(M, U, V)
-        for_lengthscale = -2.0 * self.variance * spread
-        if not isinstance(self.lengthscale, tuple):
-            for_lengthscale = for_lengthscale.sum(keepdims=True)
-        return np.append(for_lengthscale, for_variance)
+        if B is None:  # distances are zero on the diagonal, weights may be large
+            own = np.arange(len(M))
+            M[own, own] = 0.0
+        spread = _weighted_spread(M, U, V) if distances is None else np.vdot(M, distances)
+        slopes = -2.0 * self.variance * spread
+        return np.append(slopes.sum() if is_common else slopes, for_variance)
 
     def log_prior(self, start: Self) -> tuple[float, FloatArray]:
         """Weak around the start; many lengthscales are shrunk towards a common value."""
@@ -230,14 +221,14 @@ class Linear(Leaf):
         return as_dense(K)
 
     def _diag(self, A: Inputs) -> FloatArray:
-        return self.variance * row_squares(A.features())
+        return self.variance * linalg.row_squares(A.features())
 
     def _pullback(self, A: Inputs, G: FloatArray, B: Inputs | None) -> FloatArray:
         X = A.device.matrix(A.features())
         if isinstance(X, sparse.sparray):  # one row a word would be dense in G X
             return np.array([np.vdot(G, self._matrix(A, B))])
         met = G @ (X if B is None else B.device.matrix(B.features()))
-        return np.array([self.variance * inner(X, met)])
+        return np.array([self.variance * linalg.inner(X, met)])
 
 
 def _common(moved: FloatArray) -> float:
@@ -259,7 +250,7 @@ def _weighted_spread(M: FloatArray, U: Features, V: Features) -> FloatArray:
     spread: FloatArray
     if not isinstance(U, sparse.sparray):
         spread = M.sum(axis=1) @ U**2 + M.sum(axis=0) @ V**2
-        spread -= 2.0 * (U * multiply(M, V)).sum(axis=0)
+        spread -= 2.0 * (U * linalg.multiply(M, V)).sum(axis=0)
         return to_numpy(spread)
     left, right = sparse.csc_array(U), sparse.csc_array(V)
     spread = M.sum(axis=1) @ left.multiply(left) + M.sum(axis=0) @ right.multiply(right)

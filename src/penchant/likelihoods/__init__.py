@@ -11,10 +11,10 @@ from penchant.likelihoods.base import (
     known_likelihoods,
 )
 from penchant.likelihoods.base import Parameter as Parameter
-from penchant.likelihoods.binary import Logit, Probit
 from penchant.likelihoods.choices import ChoiceGroup, Cliques
-from penchant.likelihoods.choices import on_pairs as on_pairs
 from penchant.likelihoods.gaussian import Gaussian
+from penchant.likelihoods.logit import Logit
+from penchant.likelihoods.probit import Probit
 from penchant.likelihoods.raters import Lapse, Raters
 from penchant.likelihoods.ties import Abstain, Ties
 

@@ -11,10 +11,9 @@ Conventions of all likelihoods:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from inspect import signature
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -27,21 +26,9 @@ from penchant.likelihoods.choices import Cliques
 from penchant.numerics import quadrature
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
-NARROW_VARIANCE = 1e-4
-"""Up to this variance the default `tilted` averages derivatives: the moments of so narrow a density
-lose digits, and at variance zero they do not exist."""
-MOST_SHIFT = 2.0
-"""Standard deviations by which a likelihood may shift a Gaussian whose nodes still cover it."""
-MOST_CURVED = 2.0
-"""Largest second derivative of a log-likelihood that varies on a scale near one."""
-
 
 def lies_within(value: Any, high: float) -> bool:
-    """Whether a parameter is a number, strictly between 0 and `high`.
-
-    >>> lies_within(0.5, 1.0), lies_within(1.0, 1.0), lies_within("0.5", 1.0)
-    (True, False, False)
-    """
+    """Whether a parameter is a number, strictly between 0 and `high`."""
     return isinstance(value, Real) and 0.0 < float(value) < high
 
 
@@ -63,13 +50,8 @@ class Outcomes(NamedTuple):
 
     def part(self, rows: IntArray | slice) -> "Outcomes":
         """The outcomes of some of the edges of single pairs."""
-        tie, margin, _, rater, power = self
-        return Outcomes(
-            None if tie is None else tie[rows],
-            None if margin is None else margin[rows],
-            rater=None if rater is None else rater[rows],
-            power=None if power is None else power[rows],
-        )
+        columns: Any = self._replace(cliques=None)
+        return Outcomes(*(None if column is None else column[rows] for column in columns))
 
     def part_of(self, rows: IntArray, n_edges: int) -> "Outcomes":
         """The outcomes of some of all n_edges, in order, with the choices that lie inside them."""
@@ -169,83 +151,23 @@ class Likelihood(ABC):
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
         """log Z of each edge under the cavity N(mean, var), and its derivatives for EP."""
-        log_z, d1, d2 = np.empty((3, mean.size))
-        narrow = var <= NARROW_VARIANCE
-        if narrow.any():
-            rows = np.flatnonzero(narrow)
-            log_z[rows], d1[rows], d2[rows] = self.tilted_power(
-                np.ones(len(rows)), mean[rows], var[rows], outcomes.part(rows)
-            )
-        for rows in quadrature.chunks(np.flatnonzero(~narrow), quadrature.PANEL_NODES):
-            log_z[rows], shift, ratio = quadrature.tilted_moments(
-                partial(self.log_prob, outcomes=outcomes.part(rows)),
-                mean[rows],
-                var[rows],
-                self.log_concave,
-            )
-            # Moments of the tilted density give the derivatives: its mean is m + v d1, its
-            # variance v − v² d2. Averages of derivatives are less accurate where v is large.
-            d1[rows], d2[rows] = shift / np.sqrt(var[rows]), (1.0 - ratio) / var[rows]
-        return Tilted(log_z, d1, d2)
+        return Tilted(*quadrature.tilted(self._of(outcomes), mean, var, self.log_concave))
 
     def tilted_power(
         self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS
     ) -> Tilted:
-        """`tilted` for the likelihood to a power (m,) between 0 and 1, divided by the power.
-
-        Averages of derivatives keep their digits however small the power is.
-        """
-        tilted = Tilted(*np.empty((3, mean.size)))
-        for rows, log_z, _, mass, terms in self._power_nodes(power, mean, var, outcomes):
-            c, (_, slope, curvature, _) = power[rows], terms
-            d1 = (mass * slope).sum(axis=0)
-            tilted.log_z[rows], tilted.d1[rows] = log_z / c, d1
-            tilted.d2[rows] = -(mass * (curvature + c * (slope - d1) ** 2)).sum(axis=0)
-        return tilted
-
-    def _power_nodes(
-        self, power: FloatArray, mean: FloatArray, var: FloatArray, outcomes: Outcomes
-    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray, LogProb]]:
-        """Quadrature of p(y | g)^power N(g | mean, var), in chunks: rows, log Z, nodes g and
-        weights, and `log_prob` at the nodes."""
-        sd = np.sqrt(var)
-        _, slope, curvature, _ = self.log_prob(mean, outcomes)
-        shift = power * sd * np.abs(slope)  # at most, in units of sd
-        bend = np.abs(curvature) * np.minimum(1.0, 20.0 * var)  # little within a narrow Gaussian
-        near = np.flatnonzero((shift <= MOST_SHIFT) & (bend <= MOST_CURVED))
-        for some, x, w in quadrature.narrow_groups(sd[near], resolution=0.3):
-            rows = near[some]
-            g = mean[rows] + np.multiply.outer(x, sd[rows])
-            terms = self.log_prob(g, outcomes.part(rows))
-            log_mass = power[rows] * terms.value
-            top = log_mass.max(axis=0)
-            mass = w[:, None] * np.exp(log_mass - top)
-            total = mass.sum(axis=0)
-            yield rows, top + np.log(total), g, mass / total, terms
-        near = near[sd[near] <= quadrature.WIDEST]
-        far = np.setdiff1d(np.arange(mean.size), near)
-        for rows in quadrature.chunks(far, quadrature.PANEL_NODES):
-            part, c = outcomes.part(rows), power[rows]
-
-            def log_prob(g: FloatArray, part: Outcomes = part, c: FloatArray = c) -> Any:
-                return [c * term for term in self.log_prob(g, part)]
-
-            found = quadrature.tilted_nodes(log_prob, mean[rows], var[rows], self.log_concave)
-            yield rows, *found, self.log_prob(found[1], part)
+        """`tilted` for the likelihood to a power (m,) between 0 and 1, divided by the power."""
+        log_prob = self._of(outcomes)
+        return Tilted(*quadrature.tilted_power(log_prob, power, mean, var, self.log_concave))
 
     def expected(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Expected:
         """Expected log-likelihood of each edge under N(mean, var), for the variational rule."""
-        sd = np.sqrt(var)
-        averages = np.empty((3, mean.size))
-        for rows, x, w in quadrature.narrow_groups(sd, resolution=0.3):
-            terms = self.log_prob(mean[rows] + np.multiply.outer(x, sd[rows]), outcomes.part(rows))
-            averages[:, rows] = [w @ term for term in terms[:3]]
-        for rows in quadrature.chunks(quadrature.wide_rows(sd), quadrature.PANEL_NODES):
-            g, weight = quadrature.wide_nodes(mean[rows], var[rows])
-            terms = self.log_prob(g, outcomes.part(rows))
-            averages[:, rows] = [(weight * term).sum(axis=0) for term in terms[:3]]
-        value, slope, curvature = averages
+        value, slope, curvature = quadrature.expected(self._of(outcomes), mean, var)
         return Expected(value, slope, 0.5 * curvature)  # Price: ∂E/∂v = ½ E[∂²/∂g²]
+
+    def _of(self, outcomes: Outcomes) -> quadrature.LogProbOf:
+        """`log_prob` of some of the edges."""
+        return lambda rows, g: self.log_prob(g, outcomes.part(rows))
 
     def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         """P(first preferred to second) where g = f[first] − f[second] ~ N(mean, var), any shape.
@@ -302,7 +224,8 @@ class Likelihood(ABC):
         It averages ∂log p/∂theta, which is `tilted_gradient` at the nodes and variance zero.
         """
         gradient = np.empty((len(self.theta), mean.size))
-        for rows, _, g, mass, _ in self._power_nodes(power, mean, var, outcomes):
+        nodes = quadrature.power_nodes(self._of(outcomes), power, mean, var, self.log_concave)
+        for rows, _, g, mass, _ in nodes:
             every = outcomes.part(np.tile(rows, len(g)))
             slopes = self.tilted_gradient(g.ravel(), np.zeros(g.size), every)
             gradient[:, rows] = (slopes.reshape(-1, *g.shape) * mass).sum(axis=1)
@@ -324,12 +247,18 @@ class Likelihood(ABC):
 
     def check_pairs(self, outcomes: Outcomes) -> None:
         """Raise DataError for outcomes of single pairs that this likelihood cannot explain."""
-        if outcomes.tie is not None and np.any(outcomes.tie):
+        if self.n_answers < 3 and outcomes.tie is not None and np.any(outcomes.tie):
             raise DataError(
                 f"{int(np.sum(outcomes.tie))} of the {outcomes.tie.size} comparisons are ties and "
                 f"likelihood {type(self).__name__} does not explain them: use likelihood='ties', "
                 "or leave the ties out"
             )
+
+    def _require(self, field: str, is_valid: bool, rule: str) -> None:
+        """Raise DataError for a field that breaks a rule, which starts with "it must"."""
+        if not is_valid:
+            name = type(self).__name__
+            raise DataError(f"{field} of {name} is {getattr(self, field)!r}: {rule}")
 
     def draw(self, g: FloatArray, rng: np.random.Generator) -> IntArray:
         """Sample the answer to each comparison: +1 win, 0 tie, −1 loss; shape of g."""
@@ -346,23 +275,17 @@ def known_likelihoods() -> dict[str, type[Likelihood]]:
     >>> known_likelihoods()["probit"] is Probit, "lapse" in known_likelihoods()
     (True, False)
     """
-    return {
-        cls.__name__.lower(): cls
-        for cls in Likelihood.__subclasses__()
-        if not _needs_arguments(cls)
-    }
+    classes = Likelihood.__subclasses__()
+    return {cls.__name__.lower(): cls for cls in classes if not _needs_arguments(cls)}
 
 
 @cache
 def _needs_arguments(cls: type[Likelihood]) -> bool:
-    parameters = signature(cls).parameters.values()
-    return any(parameter.default is parameter.empty for parameter in parameters)
+    return any(p.default is p.empty for p in signature(cls).parameters.values())
 
 
 def get(
-    likelihood: str | Likelihood,
-    margin: FloatArray | None = None,
-    count: IntArray | None = None,
+    likelihood: str | Likelihood, margin: FloatArray | None = None, count: IntArray | None = None
 ) -> Likelihood:
     """The likelihood of that name with its default parameters; an instance passes through.
 

@@ -44,10 +44,8 @@ class Gaussian(Likelihood):
     parameter: ClassVar[Parameter] = Parameter("noise", 1e-6, 1e6)
 
     def __post_init__(self) -> None:
-        if not lies_within(self.noise, np.inf):
-            raise DataError(f"noise of Gaussian is {self.noise!r}: it must be a positive variance")
-        if not lies_within(self.unit, np.inf):
-            raise DataError(f"unit of Gaussian is {self.unit!r}: it must be positive and finite")
+        self._require("noise", lies_within(self.noise, np.inf), "it must be a positive variance")
+        self._require("unit", lies_within(self.unit, np.inf), "it must be positive and finite")
 
     def in_units_of(self, margin: FloatArray, count: IntArray) -> Self:
         largest = np.abs(margin).max(initial=0.0)  # divided out first: squares could overflow

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from penchant.errors import DataError
 from penchant.likelihoods.base import (
     WINS,
     Likelihood,
@@ -16,7 +15,8 @@ from penchant.likelihoods.base import (
     Tilted,
     lies_within,
 )
-from penchant.likelihoods.binary import Logit, Probit
+from penchant.likelihoods.logit import Logit
+from penchant.likelihoods.probit import Probit
 from penchant.numerics.types import BoolArray, FloatArray
 
 _LINKS: dict[str, Likelihood] = {"probit": Probit(), "logit": Logit()}
@@ -47,13 +47,9 @@ class Ties(Likelihood):
     parameter: ClassVar[Parameter] = Parameter("threshold", 1e-3, 10.0)
 
     def __post_init__(self) -> None:
-        if not lies_within(self.threshold, np.inf):
-            raise DataError(
-                f"threshold of Ties is {self.threshold!r}: it must be positive; "
-                "without ties use likelihood='probit' or 'logit'"
-            )
-        if self.link not in _LINKS:
-            raise DataError(f"link of Ties is {self.link!r}: it must be one of {sorted(_LINKS)}")
+        hint = "it must be positive; without ties use likelihood='probit' or 'logit'"
+        self._require("threshold", lies_within(self.threshold, np.inf), hint)
+        self._require("link", self.link in _LINKS, f"it must be one of {sorted(_LINKS)}")
 
     @property
     def n_answers(self) -> int:
@@ -64,29 +60,21 @@ class Ties(Likelihood):
         return _LINKS[self.link].choice_scale
 
     def log_prob(self, g: FloatArray, outcomes: Outcomes = WINS) -> LogProb:
-        link, tie = _LINKS[self.link], _ties(outcomes, g.shape[-1])
-        out = LogProb(*np.empty((4, *g.shape)))
-        for column, values in zip(out, link.log_prob(g[..., ~tie] - self.threshold), strict=True):
-            column[..., ~tie] = values
+        link, tie, t = _LINKS[self.link], _ties(outcomes, g.shape[-1]), self.threshold
+        out = np.empty((4, *g.shape))
+        out[..., ~tie] = link.log_prob(g[..., ~tie] - t)
         u = -np.abs(g[..., tie])
-        terms = _log_difference(
-            link.log_prob(u + self.threshold), link.log_prob(u - self.threshold)
-        )
-        for order, (column, values) in enumerate(zip(out, terms, strict=True)):
-            column[..., tie] = _unfold(values, g[..., tie], order)
-        return out
+        out[..., tie] = _log_difference(link.log_prob(u + t), link.log_prob(u - t))
+        out[1::2, ..., tie] *= _side(g[..., tie])
+        return LogProb(*out)
 
     def tilted(self, mean: FloatArray, var: FloatArray, outcomes: Outcomes = WINS) -> Tilted:
         link, tie = _LINKS[self.link], _ties(outcomes, mean.size)
-        out = Tilted(*np.empty((3, mean.size)))
-        wins = link.tilted(mean[~tie] - self.threshold, var[~tie])
-        for column, values in zip(out, wins, strict=True):
-            column[~tie] = values
-        terms = _log_difference(*self._bracket(mean[tie], var[tie]))
-        out.log_z[tie] = terms[0]
-        out.d1[tie] = _unfold(terms[1], mean[tie], 1)
-        out.d2[tie] = -terms[2]
-        return out
+        out = np.empty((3, mean.size))
+        out[:, ~tie] = link.tilted(mean[~tie] - self.threshold, var[~tie])
+        log_z, slope, curvature = _log_difference(*self._bracket(mean[tie], var[tie]))
+        out[:, tie] = log_z, slope * _side(mean[tie]), -curvature
+        return Tilted(*out)
 
     def prob(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         return _LINKS[self.link].prob(mean - self.threshold, var)
@@ -108,9 +96,6 @@ class Ties(Likelihood):
         slope[tie] = upper[1] + ratio * (upper[1] + lower[1])
         return self.threshold * slope[None]
 
-    def check_pairs(self, outcomes: Outcomes) -> None:
-        """Wins and ties are both explained."""
-
     def _bracket(
         self, mean: FloatArray, var: FloatArray
     ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
@@ -124,9 +109,9 @@ def _ties(outcomes: Outcomes, size: int) -> BoolArray:
     return np.zeros(size, dtype=bool) if outcomes.tie is None else outcomes.tie
 
 
-def _unfold(values: FloatArray, g: FloatArray, order: int) -> FloatArray:
-    """A derivative in u = −|g| as a derivative in g."""
-    return np.where(g > 0, -values, values) if order % 2 else values
+def _side(g: FloatArray) -> FloatArray:
+    """∂u/∂g of u = −|g|."""
+    return np.where(g > 0, -1.0, 1.0)
 
 
 def _exp_ratio(x: FloatArray) -> FloatArray:
@@ -177,10 +162,9 @@ class Abstain(Likelihood):
     parameter: ClassVar[Parameter] = Parameter("rate", 1e-6, 1.0 - 1e-6, is_share=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.base, Probit | Logit):
-            raise DataError(f"base of Abstain is {self.base!r}: it must be Probit() or Logit()")
-        if not lies_within(self.rate, 1.0):
-            raise DataError(f"rate of Abstain is {self.rate!r}: it must lie strictly in 0 to 1")
+        is_plain = isinstance(self.base, Probit | Logit)
+        self._require("base", is_plain, "it must be Probit() or Logit()")
+        self._require("rate", lies_within(self.rate, 1.0), "it must lie strictly within 0 and 1")
 
     @property
     def n_answers(self) -> int:
@@ -213,6 +197,3 @@ class Abstain(Likelihood):
     ) -> FloatArray:
         tie = _ties(outcomes, mean.size)
         return np.where(tie, 1.0 - self.rate, -self.rate)[None]
-
-    def check_pairs(self, outcomes: Outcomes) -> None:
-        """Wins and ties are both explained."""

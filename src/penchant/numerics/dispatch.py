@@ -35,13 +35,12 @@ def torch_backend() -> ModuleType:
 
 def dispatched(function: Callable[P, R]) -> Callable[P, R]:
     """Call the function of this name in `torch_backend` where the first argument is a tensor."""
-    name = function.__name__
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if isinstance(args[0], (np.ndarray, sparse.sparray)):
             return function(*args, **kwargs)
-        return getattr(torch_backend(), name)(*args, **kwargs)
+        return getattr(torch_backend(), function.__name__)(*args, **kwargs)
 
     return call
 
@@ -59,7 +58,6 @@ def like(array: Any, A: FloatArray) -> FloatArray:
 
 
 # Devices
-
 
 MATRICES = 6
 """Of items × items that an exact fit holds at its peak, with the libraries' workspace."""
@@ -103,11 +101,7 @@ CPU = Device()
 
 def device_called(name: str | None) -> Device:
     """None or "cpu": NumPy. "cuda", "cuda:1": a card, by torch. "torch:cpu": torch's own CPU
-    routines, which tests use in place of a card.
-
-    >>> device_called(None).name
-    'cpu'
-    """
+    routines, which tests use in place of a card."""
     return CPU if name in (None, "cpu") else _torch_device(str(name))
 
 
@@ -176,11 +170,9 @@ class Card(NamedTuple):
 def cards() -> list[Card]:
     """The cards that torch sees; none without torch."""
     torch = _torch()
-    found = []
-    for number in range(0 if torch is None else torch.cuda.device_count()):
-        card = torch.cuda.get_device_properties(number)
-        found.append(Card(f"cuda:{number}", card.name, int(card.total_memory)))
-    return found
+    numbers = range(0 if torch is None else torch.cuda.device_count())
+    known = [(f"cuda:{k}", torch.cuda.get_device_properties(k)) for k in numbers]
+    return [Card(name, card.name, int(card.total_memory)) for name, card in known]
 
 
 def torch_version() -> str | None:

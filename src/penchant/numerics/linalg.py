@@ -47,12 +47,6 @@ def add_to_diagonal(A: FloatArray, value: float) -> None:
     A[rows, rows] += value
 
 
-def fill_diagonal(A: FloatArray, value: float) -> None:
-    """Set the diagonal."""
-    rows = np.arange(len(A))
-    A[rows, rows] = value
-
-
 @dispatched
 def add_outer(A: FloatArray, a: FloatArray, b: FloatArray) -> None:
     """A += a bᵀ."""
@@ -193,10 +187,6 @@ def pivoted_cholesky(
 
     Cost n·r² flops for rank r. With the default tolerance it is the exact path; `max_rank`
     makes it the bounded one. With `overwrite` a C-ordered K is worked on in place.
-
-    >>> K = np.ones((3, 3))
-    >>> pivoted_cholesky(K).rows.shape
-    (3, 1)
     """
     variance = diagonal(K).copy()
     largest = float(variance.max())
@@ -207,22 +197,18 @@ def pivoted_cholesky(
         )
     if not isinstance(K, np.ndarray):
         if max_rank is None or len(K) > BOUNDED_ON_CPU:
-            found = torch_backend().pivoted_cholesky(K, tolerance * largest, max_rank)
-            return PivotedCholesky(*found)
+            least = tolerance * largest
+            return PivotedCholesky(*torch_backend().pivoted_cholesky(K, least, max_rank))
         # which pivots a bounded factor takes is part of the result: the CPU chooses them
         chosen = pivoted_cholesky(to_numpy(K), tolerance, max_rank)
         return chosen._replace(rows=like(chosen.rows, K))
-    factor, order, rank, _ = lapack.dpstrf(
-        K.T if overwrite else np.array(K, order="F"),
-        tol=tolerance * largest,
-        lower=1,
-        overwrite_a=1,
-    )
+    matrix = K.T if overwrite else np.array(K, order="F")
+    factor, order, rank, _ = lapack.dpstrf(matrix, tol=tolerance * largest, lower=1, overwrite_a=1)
     rank = int(rank if max_rank is None else min(rank, max_rank))
     rows = np.ascontiguousarray(factor[:, :rank])
     rows[:rank] = np.tril(rows[:rank])
     order = (order - 1).astype(np.intp)
-    left = variance[order[rank:]] - np.einsum("ij,ij->i", rows[rank:], rows[rank:])
+    left = variance[order[rank:]] - row_squares(rows[rank:])
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
 
 
@@ -245,9 +231,6 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     Only the lower triangle of A is read. The jitter is relative to the mean diagonal, and
     returned so that callers can report it. With `overwrite` a Fortran-ordered A is worked on in
     place, and there is no second try.
-
-    >>> cholesky(np.eye(2)).jitter
-    0.0
     """
     lower = try_cholesky(A, overwrite)
     if lower is not None:
@@ -257,12 +240,11 @@ def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -
     scale = float(np.mean(diagonal(A)))
     relative = 1e-14
     while np.isfinite(scale) and scale > 0 and relative <= max_jitter:
-        jitter = relative * scale
         raised = A + 0.0
-        add_to_diagonal(raised, jitter)
+        add_to_diagonal(raised, relative * scale)
         lower = try_cholesky(raised, False)
         if lower is not None:
-            return Cholesky(lower, jitter)
+            return Cholesky(lower, relative * scale)
         relative *= 10
     raise NumericalError(
         f"a {len(A)}×{len(A)} matrix is not positive definite even with a jitter of "
@@ -285,20 +267,22 @@ def solve_lower(
 
     With `overwrite` a Fortran-ordered b is worked on in place.
     """
-    x, info = lapack.dtrtrs(
-        lower, b, lower=1, trans=1 if transposed else 0, overwrite_b=int(overwrite)
-    )
-    if info:
-        raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {info}")
+    x, info = lapack.dtrtrs(lower, b, lower=1, trans=int(transposed), overwrite_b=int(overwrite))
+    _check_diagonal(info)
     return x
 
 
 def inverse_of_lower(lower: FloatArray) -> FloatArray:
     """The lower triangle of (L Lᵀ)⁻¹, from L."""
     inverse, info = lapack.dpotri(lower, lower=1)
-    if info:
-        raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {info}")
+    _check_diagonal(info)
     return inverse
+
+
+def _check_diagonal(row: int) -> None:
+    """Raise NumericalError for the row of a triangular factor that LAPACK found to be singular."""
+    if row:
+        raise NumericalError(f"a triangular factor has a zero on its diagonal, in row {row}")
 
 
 @dispatched
@@ -310,8 +294,7 @@ def multiply(A: FloatArray, B: FloatArray) -> FloatArray:
     if B.ndim == 1:
         return blas.dgemv(1.0, a, B, trans=trans_a)
     b, trans_b = (B, 0) if B.flags.f_contiguous else (B.T, 1)
-    product = blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
-    return product
+    return blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
 
 
 def multiply_sparse(S: Any, A: FloatArray) -> FloatArray:
@@ -330,11 +313,8 @@ def multiply_symmetric(S: sparse.csr_array | FloatArray, rows: FloatArray) -> Fl
 @dispatched
 def lower_gram(half: FloatArray) -> FloatArray:
     """The lower triangle of halfᵀ half, for half (r, n); above the diagonal is zero."""
-    if half.flags.f_contiguous:
-        product: FloatArray = blas.dsyrk(1.0, half, trans=1, lower=1)
-    else:
-        product = blas.dsyrk(1.0, half.T, trans=0, lower=1)
-    return product
+    trans = int(half.flags.f_contiguous)
+    return blas.dsyrk(1.0, half if trans else half.T, trans=trans, lower=1)
 
 
 @dispatched
@@ -411,8 +391,7 @@ def edge_variances(half: FloatArray, edges: EdgeIndex) -> FloatArray:
     block = max(1, 2**18 // max(rows.shape[1], 1))
     for start in range(0, m, block):
         part = slice(start, start + block)
-        difference = rows[winner[part]] - rows[loser[part]]
-        var[part] = np.einsum("ij,ij->i", difference, difference)
+        var[part] = row_squares(rows[winner[part]] - rows[loser[part]])
     return var
 
 
@@ -437,44 +416,29 @@ def squared_distances(
 
     Few features are differenced one by one, which is exact. Many go through one matrix product
     |u|² + |v|² − 2 uᵀv around the mean of U; what is below its rounding error counts as zero,
-    so that duplicate rows stay duplicates.
-
-    >>> squared_distances(np.array([[0.0], [3.0]]))
-    array([[0., 9.], [9., 0.]])
+    so that duplicate rows stay duplicates. Sparse rows are not centred, which would make them
+    dense.
     """
+    squared: FloatArray
     if isinstance(U, sparse.sparray) or isinstance(V, sparse.sparray):
-        return _sparse_squared_distances(sparse.csr_array(U), V)
-    if U.shape[1] <= NARROW:
+        left = sparse.csr_array(U)
+        right = left if V is None else sparse.csr_array(V)
+        u, v = row_squares(left), row_squares(right)
+        squared = (left @ right.T).toarray()
+        squared *= -2.0
+        squared += u[:, None]
+        squared += v
+    elif U.shape[1] <= NARROW:
         return cdist(U, U if V is None else V, "sqeuclidean")
-    centre = U.mean(axis=0)
-    left = U - centre
-    right = left if V is None else V - centre
-    u, v = row_squares(left), row_squares(right)
-    squared: FloatArray = np.column_stack([left, u, np.ones(len(u))]) @ np.vstack(
-        [-2.0 * right.T, np.ones(len(v)), v]
-    )
-    return _without_rounding(squared, u, v, V is None)
-
-
-def _sparse_squared_distances(
-    U: sparse.csr_array, V: FloatArray | sparse.csr_array | None
-) -> FloatArray:
-    """|u|² + |v|² − 2 uᵀv from the product of sparse rows; a centre would make them dense."""
-    right = U if V is None else sparse.csr_array(V)
-    u, v = row_squares(U), row_squares(right)
-    squared: FloatArray = (U @ right.T).toarray()
-    squared *= -2.0
-    squared += u[:, None]
-    squared += v
-    return _without_rounding(squared, u, v, V is None)
-
-
-def _without_rounding(
-    squared: FloatArray, u: FloatArray, v: FloatArray, is_own: bool
-) -> FloatArray:
-    """Distances |u|² + |v|² − 2 uᵀv with zero in place of what is below their rounding error."""
+    else:
+        centre = U.mean(axis=0)
+        left = U - centre
+        right = left if V is None else V - centre
+        u, v = row_squares(left), row_squares(right)
+        augmented = np.vstack([-2.0 * right.T, np.ones(len(v)), v])
+        squared = np.column_stack([left, u, np.ones(len(u))]) @ augmented
     rounding = 4.0 * np.finfo(np.float64).eps * (u.max(initial=0.0) + v.max(initial=0.0))
     squared[squared < rounding] = 0.0
-    if is_own:
+    if V is None:
         np.fill_diagonal(squared, 0.0)
     return squared

@@ -13,7 +13,7 @@ Nodes lie on the leading axis, (q, m), so that per-edge arrays (m,) broadcast.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -31,7 +31,14 @@ _NEGLIGIBLE = 40.0  # a log-density this far below its maximum adds nothing
 _DOUBLINGS = 64  # of a window; a density that needs more is a spike on a flat plateau
 _CHUNK = 1 << 14  # node values at a time: they stay in cache however many edges there are
 
-LogProbAt = Callable[[FloatArray], Sequence[FloatArray]]
+_NARROW_VARIANCE = 1e-4  # up to it moments of a tilted density lose digits; at zero there are none
+_MOST_SHIFT = 2.0  # sd by which a likelihood may shift a Gaussian whose nodes still cover it
+_MOST_CURVED = 2.0  # the largest second derivative of a log p that varies on a scale near one
+
+LogProb = Callable[[FloatArray], Sequence[FloatArray]]
+"""g (q, m) or (m,) → log p and its first two derivatives or more."""
+LogProbOf = Callable[[IntArray, FloatArray], Sequence[FloatArray]]
+"""The same for some of the rows: their numbers (k,), and g (q, k) or (k,)."""
 
 
 def chunks(rows: IntArray, n_nodes: int) -> Iterator[IntArray]:
@@ -121,8 +128,84 @@ def wide_nodes(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArra
     return g, w * np.exp(-0.5 * ((g - mean) / sd) ** 2 - _LOG_SQRT_2PI) / sd
 
 
+def expected(log_prob: LogProbOf, mean: FloatArray, var: FloatArray) -> FloatArray:
+    """(3, m) E[log p(g)] and E of its first two derivatives, for g ~ N(mean, var)."""
+    sd = np.sqrt(var)
+    averages = np.empty((3, mean.size))
+    for rows, x, w in narrow_groups(sd, resolution=0.3):
+        terms = log_prob(rows, mean[rows] + np.multiply.outer(x, sd[rows]))
+        averages[:, rows] = [w @ term for term in terms[:3]]
+    for rows in chunks(wide_rows(sd), PANEL_NODES):
+        g, weight = wide_nodes(mean[rows], var[rows])
+        averages[:, rows] = [(weight * term).sum(axis=0) for term in log_prob(rows, g)[:3]]
+    return averages
+
+
+def tilted(log_prob: LogProbOf, mean: FloatArray, var: FloatArray, log_concave: bool) -> FloatArray:
+    """(3, m) log Z of p(g) N(g | mean, var), ∂log Z/∂mean and −∂²log Z/∂mean²."""
+    found = np.empty((3, mean.size))
+    is_narrow = var <= _NARROW_VARIANCE
+    narrow = np.flatnonzero(is_narrow)
+    if narrow.size:
+        at = np.ones(narrow.size), mean[narrow], var[narrow], log_concave
+        found[:, narrow] = tilted_power(lambda rows, g: log_prob(narrow[rows], g), *at)
+    for rows in chunks(np.flatnonzero(~is_narrow), PANEL_NODES):
+        log_z, shift, ratio = tilted_moments(
+            partial(log_prob, rows), mean[rows], var[rows], log_concave
+        )
+        # Moments of the tilted density give the derivatives: its mean is m + v d1, its variance
+        # v − v² d2. Averages of derivatives are less accurate where v is large.
+        found[:, rows] = log_z, shift / np.sqrt(var[rows]), (1.0 - ratio) / var[rows]
+    return found
+
+
+def tilted_power(
+    log_prob: LogProbOf, power: FloatArray, mean: FloatArray, var: FloatArray, log_concave: bool
+) -> FloatArray:
+    """`tilted` for p to a power (m,) between 0 and 1, divided by the power.
+
+    Averages of derivatives keep their digits however small the power is.
+    """
+    found = np.empty((3, mean.size))
+    for rows, log_z, _, mass, terms in power_nodes(log_prob, power, mean, var, log_concave):
+        c, slope, curvature = power[rows], terms[1], terms[2]
+        d1 = (mass * slope).sum(axis=0)
+        d2 = -(mass * (curvature + c * (slope - d1) ** 2)).sum(axis=0)
+        found[:, rows] = log_z / c, d1, d2
+    return found
+
+
+def power_nodes(
+    log_prob: LogProbOf, power: FloatArray, mean: FloatArray, var: FloatArray, log_concave: bool
+) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray, Sequence[FloatArray]]]:
+    """Quadrature of p(g)^power N(g | mean, var), in chunks: rows, log Z, nodes g and weights, and
+    `log_prob` at the nodes."""
+    sd = np.sqrt(var)
+    _, slope, curvature, *_ = log_prob(np.arange(mean.size), mean)
+    shift = power * sd * np.abs(slope)  # at most, in units of sd
+    bend = np.abs(curvature) * np.minimum(1.0, 20.0 * var)  # little within a narrow Gaussian
+    near = np.flatnonzero((shift <= _MOST_SHIFT) & (bend <= _MOST_CURVED))
+    for some, x, w in narrow_groups(sd[near], resolution=0.3):
+        rows = near[some]
+        g = mean[rows] + np.multiply.outer(x, sd[rows])
+        terms = log_prob(rows, g)
+        log_mass = power[rows] * terms[0]
+        top = log_mass.max(axis=0)
+        mass = w[:, None] * np.exp(log_mass - top)
+        total = mass.sum(axis=0)
+        yield rows, top + np.log(total), g, mass / total, terms
+    far = np.setdiff1d(np.arange(mean.size), near[sd[near] <= WIDEST])
+    for rows in chunks(far, PANEL_NODES):
+
+        def to_power(g: FloatArray, rows: IntArray = rows) -> Sequence[FloatArray]:
+            return [power[rows] * term for term in log_prob(rows, g)]
+
+        log_z, g, mass = tilted_nodes(to_power, mean[rows], var[rows], log_concave)
+        yield rows, log_z, g, mass, log_prob(rows, g)
+
+
 def tilted_moments(
-    log_prob: LogProbAt, mean: FloatArray, var: FloatArray, log_concave: bool
+    log_prob: LogProb, mean: FloatArray, var: FloatArray, log_concave: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """log Z of p(g) N(g | mean, var), and mean and variance of (g − mean)/sd under it."""
     log_z, g, mass = tilted_nodes(log_prob, mean, var, log_concave)
@@ -132,7 +215,7 @@ def tilted_moments(
 
 
 def tilted_nodes(
-    log_prob: LogProbAt, mean: FloatArray, var: FloatArray, log_concave: bool
+    log_prob: LogProb, mean: FloatArray, var: FloatArray, log_concave: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """log Z (m,) of p(g) N(g | mean, var), var > 0, and nodes and weights (q, m) of the density
     p(g) N(g | mean, var) / Z; weights sum to one.
@@ -155,7 +238,7 @@ def tilted_nodes(
     return top + np.log(total / sd) - _LOG_SQRT_2PI, g, mass
 
 
-def _tilted_mode(log_prob: LogProbAt, mean: FloatArray, var: FloatArray) -> FloatArray:
+def _tilted_mode(log_prob: LogProb, mean: FloatArray, var: FloatArray) -> FloatArray:
     """The mode of a log-concave p times N(mean, var), near enough to centre a window on."""
     slope = log_prob(mean)[1]
     # p's slope falls with g, so the mode lies between the mean and one full step from it.
@@ -173,7 +256,7 @@ def _tilted_mode(log_prob: LogProbAt, mean: FloatArray, var: FloatArray) -> Floa
 
 
 def _tilted_window(
-    log_prob: LogProbAt, mode: FloatArray, mean: FloatArray, sd: FloatArray
+    log_prob: LogProb, mode: FloatArray, mean: FloatArray, sd: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """An interval around the mode outside of which p(g) N(g | mean, sd²) is negligible.
 

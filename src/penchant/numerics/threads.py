@@ -1,12 +1,12 @@
 """How many threads a problem is worth: one policy for all models and all Python threads."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class _OneBlasThread:
-    """Limits BLAS to one thread from the first `enter` to the last `leave`.
+    """Limits BLAS to one thread from the first entry to the last exit.
 
     The number of BLAS threads belongs to the process. Python threads that each set and restored it
     would leave it at the value that the slowest of them had found.
@@ -30,43 +30,31 @@ class _OneBlasThread:
 
     def __init__(self) -> None:
         self.lock, self.inside = Lock(), 0
-        self.limited: Any = None
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self.lock:
             if self.inside == 0:
-                self.limited = _controller().limit(limits=1, user_api="blas")
+                self.limit = _controller().limit(limits=1, user_api="blas")
             self.inside += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self.lock:
             self.inside -= 1
             if self.inside == 0:
-                self.limited.restore_original_limits()
+                self.limit.restore_original_limits()
 
 
-_LIMIT = _OneBlasThread()
+_ONE_BLAS_THREAD = _OneBlasThread()
 
 
-@contextmanager
-def threads_for(size: int) -> Iterator[None]:
+def threads_for(size: int) -> AbstractContextManager[None]:
     """Use one BLAS thread inside the block if matrices of this size are small.
 
     Threads that share a small matrix gain little, and wait for each other by spinning: on a
     busy machine they made a fit of 200 items sixty times slower. Blocks may be nested, and several
     Python threads may be inside at once.
-
-    >>> with threads_for(50):
-    ...     pass
     """
-    if size > ONE_THREAD_SIZE:
-        yield
-        return
-    _LIMIT.enter()
-    try:
-        yield
-    finally:
-        _LIMIT.leave()
+    return nullcontext() if size > ONE_THREAD_SIZE else _ONE_BLAS_THREAD
 
 
 def for_row_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
@@ -74,13 +62,6 @@ def for_row_blocks(work: Callable[[slice], None], length: int, block: int) -> No
 
     NumPy releases Python's lock, so that blocks whose temporaries fit in cache run in parallel.
     Every block writes to rows of its own: the result does not depend on the threads.
-
-    >>> doubled = [1] * 10
-    >>> def double(rows):
-    ...     doubled[rows] = [2] * len(doubled[rows])
-    >>> for_row_blocks(double, 10, 4)
-    >>> sum(doubled)
-    20
     """
     blocks = [slice(start, start + block) for start in range(0, length, block)]
     in_order(work, blocks, min(n_cores(), MOST_THREADS) if len(blocks) >= MANY_BLOCKS else 1)

@@ -135,6 +135,12 @@ def _index(places: StackPlaces, device: Any, name: str) -> Tensor:
 # Entries, sums and copies
 
 
+def chunks(k: int, size: int) -> Iterator[slice]:
+    """Slices of k rows of so many numbers each, a few rows at a time."""
+    step = max(1, CARD_CHUNK // max(1, size))
+    return (slice(start, start + step) for start in range(0, k, step))
+
+
 def add_outer(A: Tensor, a: FloatArray, b: FloatArray) -> None:
     A.addr_(to_device(a, A.device), to_device(b, A.device))
 
@@ -154,9 +160,7 @@ def row_squares(A: Tensor) -> FloatArray:
 
 def inner(A: Tensor, B: Tensor) -> float:
     # a few rows at a time: no temporary of the size of A
-    step = max(1, CARD_CHUNK // max(1, A.shape[1]))
-    parts = [(A[i : i + step] * B[i : i + step]).sum() for i in range(0, len(A), step)]
-    return float(sum(parts))
+    return float(sum((A[some] * B[some]).sum() for some in chunks(len(A), A.shape[1])))
 
 
 def contiguous(A: Tensor) -> Tensor:
@@ -293,9 +297,7 @@ def squared_distances(U: Tensor, V: Tensor | None = None) -> Tensor:
     n, d = U.shape
     if d <= NARROW:
         squared = U.new_zeros((n, len(right)))
-        step = max(1, CARD_CHUNK // max(1, len(right)))
-        for start in range(0, n, step):
-            part = slice(start, start + step)
+        for part in chunks(n, len(right)):
             for k in range(d):
                 difference = U[part, k, None] - right[:, k]
                 squared[part] += difference.square_()
@@ -387,9 +389,7 @@ def edge_variances(half: Tensor, edges: EdgeIndex) -> FloatArray:
         return _variances_by_blocks(half, cached(edges, half.device, _in_blocks, n))
     first, second = to_device(edges.winner, half.device), to_device(edges.loser, half.device)
     rows, var = half.T.contiguous(), half.new_empty(m)
-    step = max(1, CARD_CHUNK // max(1, 4 * len(half)))
-    for start in range(0, m, step):
-        part = slice(start, start + step)
+    for part in chunks(m, 4 * len(half)):
         difference = rows[first[part]]
         difference -= rows[second[part]]
         var[part] = torch.linalg.vector_norm(difference, dim=1).square_()
@@ -536,24 +536,18 @@ def collect_cells(stack: Tensor, weights: Any, places: StackPlaces) -> Tensor:
         total[:, by_cell.places] = torch.stack(rows)
     else:
         cells = _cells(items, n)
-        for some in _chunks(k, n * n):
+        for some in chunks(k, n * n):
             wide = flat.new_zeros((len(flat[some]), n * n))
             wide.scatter_(1, cells[some], flat[some])
             total += weights[some].T @ wide
     return total.reshape(-1, n, n)
 
 
-def _chunks(k: int, size: int) -> Iterator[slice]:
-    """Slices of k rows of so many numbers each, a few rows at a time."""
-    step = max(1, CARD_CHUNK // size)
-    return (slice(start, start + step) for start in range(0, k, step))
-
-
 def collect_rows(stack: Tensor, weights: Any, items: IntArray, n_items: int) -> Tensor:
     (k, _, r), there = stack.shape, to_device(items, stack.device)
     weights = to_device(weights, stack.device)
     total = stack.new_zeros((weights.shape[1], n_items * r))
-    for some in _chunks(k, n_items * r):
+    for some in chunks(k, n_items * r):
         wide = stack.new_zeros((len(stack[some]), n_items, r))
         wide.scatter_(1, there[some][:, :, None].expand(-1, -1, r), stack[some])
         total += weights[some].T @ wide.reshape(len(wide), -1)

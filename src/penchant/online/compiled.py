@@ -45,10 +45,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 def compile_loop(function: F, inline: str = "never") -> F:
     options = {"inline": inline, **_OPTIONS}
     try:
-        compiled: F = numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # a read-only installation and no folder for the cache elsewhere
-        compiled = numba.njit(**options)(function)
-    return compiled
+        return numba.njit(**options)(function)
 
 
 def _inlined(function: F) -> F:

@@ -61,9 +61,9 @@ def group(qid: ArrayLike) -> tuple[IntArray | None, IntArray]:
 def rounds_of(docs: Real, grades: ArrayLike, qid: ArrayLike) -> list[Round]:
     """Cut graded documents into one round per query, in the order of first appearance.
 
-    >>> first, second = rounds_of(np.eye(3), [2, 0, 1], ["a", "a", "b"])
+    >>> first, second = rounds_of(np.eye(3), [2, 0, 1], ["b", "a", "b"])
     >>> first.grades, second.docs
-    (array([2., 0.]), array([[0., 0., 1.]]))
+    (array([2., 1.]), array([[0., 1., 0.]]))
     """
     labels: FloatArray = np.asarray(grades, dtype=np.float64)
     order, starts = group(qid)
@@ -120,8 +120,8 @@ def bring_up(presented: IntArray, chosen: IntArray) -> IntArray:
 def discounted(values: FloatArray, order: IntArray, k: int) -> float:
     """Return Σ_{i≤k} values[order_i] / log2(i + 1): Eq. 5's utility, or DCG@k of labels.
 
-    >>> discounted(np.array([1.0, 2.0]), np.array([1, 0]), k=5)
-    2.63...
+    >>> discounted(np.array([3.0, 1.0, 2.0]), np.array([2, 0, 1]), k=2)
+    3.89...
     """
     top = order[:k]
     return float(discounts(top.size) @ values[top])
@@ -150,7 +150,10 @@ class AlphaUser:
     k: int = 5
 
     def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
+        if not 0.0 < self.alpha <= 1.0:
+            raise DataError(
+                f"alpha is {self.alpha!r}: it must lie in (0, 1], the share of the gain (Eq. 2)"
+            )
 
     def __call__(self, round_: Round, presented: IntArray, rng: np.random.Generator) -> IntArray:
         utility = round_.docs @ self.weights
@@ -166,19 +169,18 @@ class AlphaUser:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedAlphaUser:
+class ExpectedAlphaUser(AlphaUser):
     """Gives α-informative feedback in expectation only.
 
     Returns the best order with probability α and the presented one otherwise, so a round may
     teach nothing.
+
+    >>> user = ExpectedAlphaUser(np.array([1.0]), alpha=1.0, k=1)
+    >>> user(Round(np.array([[0.0], [3.0]])), np.arange(2), np.random.default_rng(0)).tolist()
+    [1, 0]
     """
 
-    weights: FloatArray
     alpha: float = 0.5
-    k: int = 5
-
-    def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
 
     def __call__(self, round_: Round, presented: IntArray, rng: np.random.Generator) -> IntArray:
         if rng.random() >= self.alpha:
@@ -244,8 +246,3 @@ def grades_of(round_: Round) -> FloatArray:
             "Round(docs, grades), or use AlphaUser with a weight vector"
         )
     return round_.grades
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha <= 1.0:
-        raise DataError(f"alpha is {alpha!r}: it must lie in (0, 1], the share of the gain (Eq. 2)")

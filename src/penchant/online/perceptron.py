@@ -115,10 +115,10 @@ def check_docs(docs: Any, dtype: str, ndims: tuple[int, ...] = (2,)) -> Real:
             f"documents are not an array of numbers ({error}): encode text as numbers"
         ) from None
     if block.ndim not in ndims or len(block) == 0:
+        several = ", or (T, n, d) for T rounds" if 3 in ndims else ""
         raise DataError(
             f"documents have shape {block.shape}: they must be (n, d), one row a document"
-            + (", or (T, n, d) for T rounds" if 3 in ndims else "")
-            + ". Reshape your data: one document is X.reshape(1, -1)"
+            f"{several}. Reshape your data: one document is X.reshape(1, -1)"
         )
     if block.shape[-1] == 0:
         raise DataError(

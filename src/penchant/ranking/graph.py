@@ -77,13 +77,6 @@ class OrderedPairs(NamedTuple):
     weight: FloatArray
 
 
-class NormalEquations(NamedTuple):
-    """ZᵀLZ (p, p) and ZᵀLs (p,) for features Z."""
-
-    gram: FloatArray
-    response: FloatArray
-
-
 class Fold(NamedTuple):
     """Rows and comparisons to learn from; rows and ordered pairs (within them) to validate on."""
 
@@ -112,12 +105,10 @@ class Groups:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return len(self.group)
 
     @property
     def n_groups(self) -> int:
-        """Number of groups."""
         return len(self.sizes)
 
     @cached_property
@@ -132,10 +123,8 @@ class Groups:
 
     def centre(self, M: FloatArray) -> FloatArray:
         """M (n, k) less its mean within each group."""
-        ones = np.ones(self.n_rows)
-        member = sparse.csr_array((ones, (self.group, np.arange(self.n_rows))))
-        means = (member @ M) / self.sizes[:, None]
-        return M - means[self.group]
+        member = sparse.csr_array((np.ones(self.n_rows), (self.group, np.arange(self.n_rows))))
+        return M - ((member @ M) / self.sizes[:, None])[self.group]
 
     def root(self, M: FloatArray) -> FloatArray:
         """R M (n, k): the symmetric root of L is √n_q times the centring of each group."""
@@ -143,10 +132,10 @@ class Groups:
         centred *= np.sqrt(self.sizes[self.group])[:, None]
         return centred
 
-    def normal_equations(self, Z: FloatArray) -> NormalEquations:
-        """ZᵀLZ and ZᵀLs for features Z (n, p)."""
+    def normal_equations(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """ZᵀLZ (p, p) and ZᵀLs (p,) for features Z (n, p)."""
         rooted = self.root(Z)
-        return NormalEquations(rooted.T @ rooted, rooted.T @ self.target)
+        return rooted.T @ rooted, rooted.T @ self.target
 
     def ordered_pairs(self, reach: int | None = None) -> OrderedPairs:
         """All pairs of unequal score within groups, or an even sample of them.
@@ -188,11 +177,9 @@ class Groups:
         are alike without a random draw.
         """
         if self.n_groups > 1:
-            dealt = np.argsort(-self.sizes, kind="stable")
-            unit = self.group
+            dealt, unit = np.argsort(-self.sizes, kind="stable"), self.group
         else:
-            dealt = np.argsort(self.scores, kind="stable")
-            unit = np.arange(self.n_rows)
+            dealt, unit = np.argsort(self.scores, kind="stable"), np.arange(self.n_rows)
         part = np.empty(len(dealt), dtype=np.intp)
         part[dealt] = np.arange(len(dealt)) % n_folds
         return [np.flatnonzero(part[unit] == k) for k in range(min(n_folds, len(dealt)))]
@@ -213,7 +200,7 @@ class Pairs:
     regress on: one where only the direction is known, zero in a tie.
 
     >>> graph = Pairs(np.array([0]), np.array([1]), np.array([2.0]), np.array([1.0]), 3)
-    >>> graph.normal_equations(np.eye(3)).response
+    >>> graph.normal_equations(np.eye(3))[1]
     array([ 2., -2.,  0.])
     """
 
@@ -235,17 +222,14 @@ class Pairs:
         difference *= np.sqrt(self.count)[:, None]
         return difference
 
-    def normal_equations(self, Z: FloatArray) -> NormalEquations:
-        """ZᵀLZ and ZᵀLs for features Z (n, p)."""
-        m = np.arange(len(self.winner))
-        shape = (len(m), self.n_rows)
-        ones = np.ones(len(m))
-        A = sparse.csr_array((ones, (m, self.winner)), shape) - sparse.csr_array(
-            (ones, (m, self.loser)), shape
-        )
+    def normal_equations(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """ZᵀLZ (p, p) and ZᵀLs (p,) for features Z (n, p)."""
+        m = len(self.winner)
+        ends = np.tile(np.arange(m), 2), np.append(self.winner, self.loser)
+        A = sparse.csr_array((np.repeat([1.0, -1.0], m), ends), shape=(m, self.n_rows))
         weighted = A.T.multiply(self.count).tocsr()
         gram = Z.T @ ((weighted @ A) @ Z)  # the n × n Laplacian, not the m differences, meets Z
-        return NormalEquations(0.5 * (gram + gram.T), Z.T @ (weighted @ self.margin))
+        return 0.5 * (gram + gram.T), Z.T @ (weighted @ self.margin)
 
     def ordered_pairs(self, reach: int | None = None) -> OrderedPairs:
         """The comparisons that are no ties, weighted by their counts."""
@@ -254,13 +238,8 @@ class Pairs:
 
     def take(self, chosen: slice | BoolArray) -> "Pairs":
         """Some of the comparisons, over the same rows."""
-        return Pairs(
-            self.winner[chosen],
-            self.loser[chosen],
-            self.count[chosen],
-            self.margin[chosen],
-            self.n_rows,
-        )
+        winner, loser = self.winner[chosen], self.loser[chosen]
+        return Pairs(winner, loser, self.count[chosen], self.margin[chosen], self.n_rows)
 
     def folds(self, n_folds: int) -> Iterator[Fold]:
         """Every n_folds-th comparison is held out; the rows stay."""

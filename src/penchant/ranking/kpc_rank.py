@@ -22,17 +22,6 @@ _BLOCK = 48
 """Columns of a panel: between panels the Cholesky factor is updated by one matrix product."""
 
 
-class PrincipalComponents(NamedTuple):
-    """Z = (Φ − mean) axes: centred kernel principal components of features Φ (n, r).
-
-    mean : (r,). axes : (r, p). scores : Z (n, p), columns of falling variance.
-    """
-
-    mean: FloatArray
-    axes: FloatArray
-    scores: FloatArray
-
-
 class ComponentPath(NamedTuple):
     """Solutions for every number of components: w_p = basis[:, :p] @ response[:p]."""
 
@@ -50,27 +39,24 @@ class ComponentPath(NamedTuple):
         return np.cumsum(terms, axis=1, out=terms)
 
 
-def principal_components(features: FloatArray, n_components: int) -> PrincipalComponents:
-    """The first components of centred features, at most as many as their numerical rank.
+def principal_components(
+    features: FloatArray, n_components: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean (r,), axes (r, p) and components Z = (Φ − mean) axes (n, p) of features Φ (n, r).
 
-    >>> abs(principal_components(np.array([[0.0, 1.0], [2.0, 1.0]]), 2).scores)
+    Columns have falling variance, and are at most as many as the numerical rank.
+
+    >>> abs(principal_components(np.array([[0.0, 1.0], [2.0, 1.0]]), 2)[2])
     array([[1.], [1.]])
     """
-    mean = features.mean(axis=0)
-    centred = features - mean
-    r = features.shape[1]
-    wanted = min(n_components, r)
-    variance, axes = eigh(
-        centred.T @ centred,
-        subset_by_index=(r - wanted, r - 1),
-        driver="evr",
-        overwrite_a=True,
-        check_finite=False,
-    )
+    mean, r = features.mean(axis=0), features.shape[1]
+    centred, lowest = features - mean, r - min(n_components, r)
+    only = {"subset_by_index": (lowest, r - 1), "driver": "evr"}
+    variance, axes = eigh(centred.T @ centred, overwrite_a=True, check_finite=False, **only)
     rounding = variance[-1] * max(features.shape) * np.finfo(np.float64).eps
     real = np.flatnonzero(variance > rounding)[::-1]
     axes = np.ascontiguousarray(axes[:, real])
-    return PrincipalComponents(mean, axes, centred @ axes)
+    return mean, axes, centred @ axes
 
 
 def component_path(
