@@ -179,7 +179,7 @@ def test_groups_that_no_one_would_miss_do_not_count():
     junk[[0, 1, 2, 3]] = 2  # two of each taste
     state = run(mixture, how, 1)
     partition = partition_of(mixture, state, junk)
-    settled = draw_utilities(mixture, how, state, partition, np.random.default_rng(0))
+    settled = draw_utilities(how, state, partition, np.random.default_rng(0))
     assert supported(mixture, settled).tolist() == [True, True, False]
 
 

@@ -13,7 +13,6 @@ from penchant.communities import (
     common_effects,
     converge_parts,
     infer_beside_effects,
-    log_likelihoods,
     responsibilities,
     soft_counts,
 )
@@ -29,13 +28,13 @@ def test_sweeps_over_parts_end_where_nothing_is_gained():
     answers, asked = model_data.answers, []
 
     def ask(told):
-        r = responsibilities(log_likelihoods(answers.counts, told.table) + told.log_weights)
+        r = responsibilities(answers.counts, *told)
         asked.append(told)
         return Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
 
     slopes = (answers.winner > answers.loser) - 0.5
     start = ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
-    settled = converge_parts(model_data.model(model_data.hyper.theta), start, 40, ask)
+    settled = converge_parts(model_data.model(model_data.hyper.theta), start, ask)
     np.testing.assert_allclose(settled.sizes, [20.0, 20.0], atol=0.1)
     assert len(asked) < 8
     assert any(settled.given is tables for tables in asked[-2:])  # never a lower objective

@@ -36,7 +36,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from penchant.communities.component import ComponentFit, MixtureData, fit_community
+from penchant.communities.component import (
+    ComponentFit,
+    MixtureData,
+    fit_community,
+    log_prior_of_sizes,
+)
 from penchant.communities.data import (
     Answers,
     LabelArray,
@@ -50,8 +55,6 @@ from penchant.communities.data import (
 from penchant.communities.split_merge import (
     Group,
     Partition,
-    Target,
-    log_prior_of_sizes,
     merge_similar_or_divide,
     split_or_merge,
 )
@@ -114,10 +117,7 @@ def learn_own(mixture: MixtureData, groups: Sequence[Group], theta: FloatArray) 
     A normal prior around `theta` decides where a community has few answers and gives way where it
     has many (paper 004 section 3.3 optimises each alone).
     """
-
-    def pooling(x: FloatArray) -> tuple[float, FloatArray]:
-        return weak_prior(x, theta, OWN_SPREAD)
-
+    pooling = partial(weak_prior, centre=theta, spread=OWN_SPREAD)
     return np.stack([_maximize_evidence(mixture, [group], theta, pooling) for group in groups])
 
 
@@ -191,11 +191,9 @@ def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -
     empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
     utilities = np.concatenate([state.utilities, empty])
     thetas = np.concatenate([state.thetas, [state.theta] * N_EMPTY])
-    log_weight = draw_log_weights(state, rng)
-    log_weight = log_weight + mixture.log_likelihoods(utilities, thetas)
-    return draw_labels(
-        responsibilities(log_weight), _positive_uniforms(mixture.answers.n_users, rng)
-    )
+    log_weights, table = draw_log_weights(state, rng), mixture.table(utilities, thetas)
+    r = responsibilities(mixture.answers.counts, table, log_weights)
+    return draw_labels(r, _positive_uniforms(len(r), rng))
 
 
 def draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
@@ -385,7 +383,7 @@ def start_chain(
         seed=seed,
         sweep=0,
     )
-    return draw_utilities(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
+    return draw_utilities(plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
 def sweep_chain(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
@@ -393,12 +391,12 @@ def sweep_chain(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> Cha
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
     partition = partition_of(mixture, state, SAMPLERS[plan.sampler](mixture, state, rng))
-    state, partition = _split_and_merge(mixture, state, partition, rng)
+    state, partition = _split_and_merge(state, partition, rng)
     if mixture.concentration_prior is not None:
         n_communities = len(partition.groups)
         drawn = draw_concentration(state, mixture.concentration_prior, n_communities, rng)
         state = replace(state, concentration=drawn)
-    return draw_utilities(mixture, plan, state, partition, rng)
+    return draw_utilities(plan, state, partition, rng)
 
 
 def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray) -> Partition:
@@ -411,35 +409,30 @@ def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray
     groups = [*map(Group, counts[:n_before], known, state.thetas)]
     blank = Sites.zeros(counts.shape[1])
     groups += [Group(each, blank, state.theta) for each in counts[n_before:]]
-    return Partition(assignment, tuple(groups)).regrouped(assignment, {})
+    given = Partition(mixture, state.theta, state.concentration, assignment, tuple(groups))
+    return given.regrouped(assignment, {})
 
 
 def _split_and_merge(
-    mixture: MixtureData, state: ChainState, partition: Partition, rng: np.random.Generator
+    state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> tuple[ChainState, Partition]:
     """Moves that concern two random users, and merges of similar communities."""
-    target = Target(mixture, state.theta, state.concentration)
     n_users = len(partition.assignment)
     n_moves = MOVES if n_users > 1 else 0
     pairs = [rng.choice(n_users, 2, replace=False) for _ in range(n_moves)]
+    moves = [partial(split_or_merge, users=users) for users in pairs]
     counted = np.reshape(state.n_moves, (2, 2))
-    moves = [partial(split_or_merge, target, users=users) for users in pairs]
-    moves += [partial(merge_similar_or_divide, target)] * SIMILAR_MOVES
-    for propose in moves:
-        partition, is_split, is_accepted = propose(partition=partition, rng=rng)
+    for propose in [*moves, *[merge_similar_or_divide] * SIMILAR_MOVES]:
+        partition, is_split, is_accepted = propose(partition, rng=rng)
         counted[int(not is_split)] += [1, int(is_accepted)]
     return replace(state, n_moves=tuple(counted.ravel().tolist())), partition
 
 
 def draw_utilities(
-    mixture: MixtureData,
-    plan: ChainPlan,
-    state: ChainState,
-    partition: Partition,
-    rng: np.random.Generator,
+    plan: ChainPlan, state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> ChainState:
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
-    groups, theta = partition.groups, state.theta
+    mixture, groups, theta = partition.mixture, partition.groups, state.theta
     thetas = np.stack([group.theta for group in groups])
     if plan.is_learning(state.sweep, len(groups)):
         theta = learn_shared(mixture, groups, theta)
@@ -502,8 +495,8 @@ class Draws:
         """Each draw with (U, K): the probabilities of its communities for each user."""
         for draw in self.kept:
             table = answers.table(draw.utilities, self.likelihood, draw.likelihood_thetas)
-            log_weight = log_likelihoods(answers.counts, table)
-            yield draw, responsibilities(log_weight + np.log(draw.sizes).astype(np.float32))
+            log_sizes = np.log(draw.sizes).astype(np.float32)
+            yield draw, responsibilities(answers.counts, table, log_sizes)
 
     def membership(self, answers: Answers) -> FloatArray:
         """(U, C) soft membership of users in the reported communities; rows sum to one."""
@@ -686,7 +679,8 @@ def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
     every member in the best of the other communities. The smallest is tried first, and one that
     does not count is no alternative for the next.
     """
-    log_weight = mixture.log_likelihoods(state.utilities, state.thetas)
+    table = mixture.table(state.utilities, state.thetas)
+    log_weight = log_likelihoods(mixture.answers.counts, table)
     log_weight += np.log(state.sizes).astype(np.float32)
     log_own = np.log(state.concentration) + gammaln(state.sizes) + state.log_evidence
     counts = np.ones(len(state.sizes), dtype=bool)
@@ -711,7 +705,8 @@ def carry_over(
     old = place >= 0
     tau, nu = np.zeros((2, len(state.tau), m))
     tau[:, old], nu[:, old] = state.tau[:, place[old]], state.nu[:, place[old]]
-    log_weight = mixture.log_likelihoods(state.utilities, state.thetas) + np.log(state.sizes)
+    table = mixture.table(state.utilities, state.thetas)
+    log_weight = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)
     assignment: LabelArray = log_weight.argmax(axis=1).astype(np.int32)
     here, there = now.voters, before.voters
     stayed = np.isin(there, here)

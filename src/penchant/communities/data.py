@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
 
 from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
@@ -289,12 +290,12 @@ def log_likelihoods(counts: sparse.csr_array, table: FloatArray | SingleArray) -
     return np.ascontiguousarray((counts @ table.astype(np.float32, copy=False)).T).T
 
 
-def responsibilities(log_weights: AnyFloats) -> AnyFloats:
-    """Rows exp(x) that sum to one; works in place."""
-    log_weights -= log_weights.max(axis=1, keepdims=True)
-    np.exp(log_weights, out=log_weights)
-    log_weights /= log_weights.sum(axis=1, keepdims=True)
-    return log_weights
+def responsibilities(
+    counts: sparse.csr_array, table: FloatArray | SingleArray, log_weights: AnyFloats
+) -> AnyFloats:
+    """(U, K) r ∝ exp(log_weights + P table), rows sum to one: given weights (K,), tables (m, K)."""
+    r: AnyFloats = softmax(log_weights + log_likelihoods(counts, table), axis=1)
+    return r
 
 
 def draw_labels(weights: AnyFloats, uniform: AnyFloats) -> LabelArray:

@@ -23,21 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import entr, psi
+from scipy.special import entr, psi, softmax
 
 from penchant.communities.component import (
     SMALLEST,
     VariationalState,
     allocate,
     learn,
-    log_partition_constant,
-    membership_value,
+    log_prior_of_sizes,
     single_component,
 )
 from penchant.communities.data import (
     Answers,
     drawn_counts,
-    responsibilities,
     sample_users,
     separate_pairs,
 )
@@ -296,7 +294,8 @@ class Modes:
         """(U, K) memberships: r ∝ exp(ψ(N_c) + tᵀμ − ½ tr R E μμᵀ)."""
         log_weights = users.shift @ self.means.T
         log_weights -= 0.5 * _flat(users.precision) @ _flat(self.second).T
-        return responsibilities(log_weights + psi(np.maximum(sizes, SMALLEST)))
+        r: FloatArray = softmax(log_weights + psi(np.maximum(sizes, SMALLEST)), axis=1)
+        return r
 
     def predict_membership(self, votes: PersonalVotes) -> FloatArray:
         """(U, K) memberships of other users by their votes; the modes stay as they are."""
@@ -361,8 +360,7 @@ class UserEffectMixture:
         means = np.einsum("cij,cj->ci", covariance, t)
         value = float(users.value.sum() + votes.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
-        value += membership_value(r.sum(axis=0), float(entr(r).sum()))
-        value += log_partition_constant(r.shape[1], len(r), self.concentration)
+        value += log_prior_of_sizes(r.sum(axis=0), self.concentration) + float(entr(r).sum())
         value += self.log_prior(modes.spread)
         here = replace(modes, means=means, covariance=covariance, objective=value)
         spread = modes.spread
