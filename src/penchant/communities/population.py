@@ -25,6 +25,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import entr, psi, softmax
 
+from penchant import gp
 from penchant.communities.component import (
     SMALLEST,
     VariationalState,
@@ -42,21 +43,6 @@ from penchant.communities.data import (
 from penchant.communities.search import SearchResult
 from penchant.communities.split_merge import LEAST_RESPONSIBILITY, disagreement
 from penchant.data import Comparisons
-from penchant.gp import (
-    RULES,
-    FitState,
-    ItemHyper,
-    Normal,
-    Posterior,
-    Rows,
-    Settings,
-    Sites,
-    UserHyper,
-    UserPosteriors,
-    UserProblem,
-    UserSolution,
-    solve,
-)
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Gaussian, Likelihood, Outcomes, Probit
 from penchant.numerics.linalg import gram
@@ -112,19 +98,21 @@ class Population(NamedTuple):
     which the squares add up to the variance between communities. n_people: U.
     """
 
-    parts: tuple[Posterior, ...]
+    parts: tuple[gp.Posterior, ...]
     weights: FloatArray
     apart: FloatArray
     n_people: float
 
     @classmethod
-    def of_communities(cls, posteriors: tuple[Posterior, ...], sizes: FloatArray) -> "Population":
+    def of_communities(
+        cls, posteriors: tuple[gp.Posterior, ...], sizes: FloatArray
+    ) -> "Population":
         """Everybody has the taste of their community."""
         shares, tastes = sizes / sizes.sum(), np.stack([p.mean for p in posteriors])
         return cls(posteriors, shares, _apart(shares, tastes), float(sizes.sum()))
 
     @classmethod
-    def of_users(cls, posterior: UserPosteriors, sizes: FloatArray) -> "Population":
+    def of_users(cls, posterior: gp.UserPosteriors, sizes: FloatArray) -> "Population":
         """Everybody deviates from the taste of their community; memberships are their features."""
         kernel, members = posterior.user_kernel, Inputs(np.eye(len(sizes)))
         phi = posterior.user_basis.features(kernel, posterior.users, members)
@@ -136,7 +124,7 @@ class Population(NamedTuple):
         """(n,)."""
         return np.asarray(self.weights @ np.stack([part.mean for part in self.parts]))
 
-    def relative_to(self, others: "Population") -> Normal:
+    def relative_to(self, others: "Population") -> gp.Normal:
         """Means and variances (n,), less the average of other items."""
         each = [
             part.relative_to(known) for part, known in zip(self.parts, others.parts, strict=True)
@@ -144,7 +132,7 @@ class Population(NamedTuple):
         mean, var = np.stack([part.mean for part in each]), np.stack([part.var for part in each])
         apart = self.apart - others.apart.mean(axis=1, keepdims=True)
         between = np.sum(apart**2, axis=0) / (self.n_people + 1.0)
-        return Normal(self.weights @ mean, self.weights**2 @ var + between)
+        return gp.Normal(self.weights @ mean, self.weights**2 @ var + between)
 
     @property
     def covariance(self) -> FloatArray:
@@ -205,7 +193,7 @@ class PersonalVotes:
         """(V, …) rows of users (U, …), for each of their votes."""
         return np.repeat(rows, np.diff(self.starts), axis=0)
 
-    def integrate_out(self, sites: Sites, spread: FloatArray) -> "UserTerms":
+    def integrate_out(self, sites: gp.Sites, spread: FloatArray) -> "UserTerms":
         """Integrate every user's ε ~ N(μ, S) out, as a function of μ. S may be nearly singular."""
         q, count, o = self.n_directions, self.count, self.offset
         precision = self._sum(count * sites.tau, self._products).reshape(-1, q, q)
@@ -231,8 +219,8 @@ class PersonalVotes:
         return self.offset + own
 
     def propose(
-        self, sites: Sites, effects: FloatArray, covariance: FloatArray
-    ) -> tuple[Sites, FloatArray]:
+        self, sites: gp.Sites, effects: FloatArray, covariance: FloatArray
+    ) -> tuple[gp.Sites, FloatArray]:
         """New sites by expectation propagation, and the log scales of the present ones.
 
         effects: (U, q) means of the users' ε; covariance: (U, q, q).
@@ -240,12 +228,12 @@ class PersonalVotes:
         of_user = self.of_user(covariance.reshape(self.n_users, -1))
         var = np.maximum(np.einsum("vq,vq->v", self._products, of_user), 1e-10)
         mean = self.differences(effects)
-        proposal = RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
+        proposal = gp.RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
         valid = proposal.tau >= 0.0
         if proposal.valid is not None:
             valid &= proposal.valid
         tau, nu = np.where(valid, proposal.tau, sites.tau), np.where(valid, proposal.nu, sites.nu)
-        return Sites(tau, nu), proposal.log_scale
+        return gp.Sites(tau, nu), proposal.log_scale
 
 
 class UserTerms(NamedTuple):
@@ -276,7 +264,7 @@ class Modes:
     means: FloatArray
     covariance: FloatArray
     spread: FloatArray
-    sites: Sites
+    sites: gp.Sites
     objective: float = -np.inf
 
     @property
@@ -301,7 +289,7 @@ class Modes:
         """(U, K) memberships of other users by their votes; the modes stay as they are."""
         sizes = self.membership.sum(axis=0)
         shared = np.tile(sizes / sizes.sum(), (votes.n_users, 1))
-        placed = replace(self, membership=shared, sites=Sites.zeros(len(votes.count)))
+        placed = replace(self, membership=shared, sites=gp.Sites.zeros(len(votes.count)))
         for _ in range(PLACING_ROUNDS):
             users = votes.integrate_out(placed.sites, self.spread)
             sites, _ = votes.propose(placed.sites, *_user_posteriors(users, placed))
@@ -326,7 +314,7 @@ class UserEffectMixture:
     def start(self, membership: FloatArray, spread: FloatArray) -> Modes:
         """Communities whose means are yet to be fitted."""
         K, q = membership.shape[1], self.votes.n_directions
-        nothing = Sites.zeros(len(self.votes.count))
+        nothing = gp.Sites.zeros(len(self.votes.count))
         return Modes(membership, np.zeros((K, q)), np.zeros((K, q, q)), spread, nothing)
 
     def fit(self, modes: Modes, threshold: float = -np.inf) -> Modes:
@@ -661,7 +649,7 @@ class Variation(NamedTuple):
     """
 
     membership: FloatArray
-    hyper: ItemHyper
+    hyper: gp.ItemHyper
     evidence: float
 
 
@@ -745,10 +733,10 @@ def as_features(membership: FloatArray) -> Inputs:
 
 
 def user_problem(
-    items: Inputs, membership: FloatArray, votes: Rows, settings: Settings | None = None
-) -> UserProblem:
+    items: Inputs, membership: FloatArray, votes: gp.Rows, settings: gp.Settings | None = None
+) -> gp.UserProblem:
     """Users with their memberships for features."""
-    return UserProblem.of(items, as_features(membership), votes, settings or Settings())
+    return gp.UserProblem.of(items, as_features(membership), votes, settings or gp.Settings())
 
 
 def fit_personal(
@@ -756,11 +744,11 @@ def fit_personal(
     membership: FloatArray,
     members: Callable[[Answers], FloatArray],
     items: Inputs,
-    start: UserHyper,
+    start: gp.UserHyper,
     *,
-    learn: Callable[[UserProblem, UserHyper], UserSolution] = solve,
+    learn: Callable[[gp.UserProblem, gp.UserHyper], gp.UserSolution] = gp.solve,
     unites: bool = False,
-) -> tuple[FitState[UserProblem], float, FloatArray]:
+) -> tuple[gp.FitState[gp.UserProblem], float, FloatArray]:
     """Personal taste inside communities, f_u = mean + f_community + r_u.
 
     The multi-user model with memberships M for features is this: its prior over users is
@@ -776,29 +764,29 @@ def fit_personal(
 
     Returns all users' utilities, the communal share and (U, K) memberships, the users' features.
     """
-    problem = user_problem(items, membership, Rows.by_user(data))
+    problem = user_problem(items, membership, gp.Rows.by_user(data))
     population = learn(problem, start)
     if membership.shape[1] == 1:
-        return FitState.of(data, problem, population), 0.0, membership
+        return gp.FitState.of(data, problem, population), 0.0, membership
     # a user with one ranking could not be placed if that whole ranking were held out
     pairs = separate_pairs(data)
     drawn = drawn_counts(pairs, HELD_OUT)
     kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
-    partial = user_problem(items, members(Answers.of(kept)), Rows.by_user(kept))
+    partial = user_problem(items, members(Answers.of(kept)), gp.Rows.by_user(kept))
     losses = [
         _losses(partial, with_communal_share(population.hyper, s), held_out)
         for s in COMMUNAL_SHARES
     ]
     best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
     if best > 0.0:
-        population = solve(problem, with_communal_share(population.hyper, best))
+        population = gp.solve(problem, with_communal_share(population.hyper, best))
     elif unites:
         membership = np.ones((data.n_users, 1))
-        problem = user_problem(items, membership, Rows.by_user(data))
-    return FitState.of(data, problem, population), best, membership
+        problem = user_problem(items, membership, gp.Rows.by_user(data))
+    return gp.FitState.of(data, problem, population), best, membership
 
 
-def with_communal_share(population: UserHyper, s: float) -> UserHyper:
+def with_communal_share(population: gp.UserHyper, s: float) -> gp.UserHyper:
     """The prior at communal share s, written as sharing · user_kernel + (1 − sharing) · I."""
     rho = population.sharing
     sharing = rho + (1.0 - rho) * s
@@ -808,12 +796,12 @@ def with_communal_share(population: UserHyper, s: float) -> UserHyper:
     return population._replace(user_kernel=kernel, sharing=sharing)
 
 
-def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
+def _losses(problem: gp.UserProblem, hyper: gp.UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
-    votes = Rows.by_user(held_out, problem.edges.shown)
+    votes = gp.Rows.by_user(held_out, problem.edges.shown)
     if votes.outcomes.tie is not None:
         votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
-    posterior = problem.posterior(solve(problem, hyper))
+    posterior = problem.posterior(gp.solve(problem, hyper))
     difference = posterior.differences(votes.user, votes.winner, votes.loser)
     if votes.shown is not None:
         difference = beside_effects(posterior, difference, votes.shown.z)
@@ -822,12 +810,14 @@ def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> Fl
     return np.repeat(losses, votes.count.astype(np.intp))
 
 
-def beside_effects(posterior: UserPosteriors, difference: Normal, z: FloatArray | None) -> Normal:
+def beside_effects(
+    posterior: gp.UserPosteriors, difference: gp.Normal, z: FloatArray | None
+) -> gp.Normal:
     """Differences (k,) of users' own utilities, and zᵀβ of z (q, k) more."""
     if z is None or posterior.effects is None:
         return difference
     shift = posterior.effects.shift(z, posterior.shared_lower)
-    return Normal(difference.mean + shift.mean, difference.var + shift.var)
+    return gp.Normal(difference.mean + shift.mean, difference.var + shift.var)
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:
