@@ -109,19 +109,18 @@ class Population(NamedTuple):
     ) -> "Population":
         """Everybody has the taste of their community."""
         shares, tastes = sizes / sizes.sum(), np.stack([p.mean for p in posteriors])
-        return cls(posteriors, shares, _apart(shares, tastes), float(sizes.sum()))
+        return cls(posteriors, shares, cls._between(sizes, tastes), float(sizes.sum()))
 
     @classmethod
     def of_users(cls, posterior: gp.UserPosteriors, sizes: FloatArray) -> "Population":
         """Everybody deviates from the taste of their community; memberships are their features."""
         kernel, members = posterior.user_kernel, Inputs(np.eye(len(sizes)))
         phi = posterior.user_basis.features(kernel, posterior.users, members)
-        apart = _apart(sizes / sizes.sum(), posterior.shared_utilities(phi))
+        apart = cls._between(sizes, posterior.shared_utilities(phi))
         return cls((posterior.population(),), np.ones(1), apart, float(sizes.sum()))
 
     @property
     def mean(self) -> FloatArray:
-        """(n,)."""
         return np.asarray(self.weights @ np.stack([part.mean for part in self.parts]))
 
     def relative_to(self, others: "Population") -> gp.Normal:
@@ -136,7 +135,6 @@ class Population(NamedTuple):
 
     @property
     def covariance(self) -> FloatArray:
-        """(n, n)."""
         total = gram(self.apart) / (self.n_people + 1.0)
         for weight, part in zip(self.weights, self.parts, strict=True):
             total += weight**2 * part.covariance()
@@ -147,9 +145,11 @@ class Population(NamedTuple):
         """(n,) standard deviation between communities, relative to the average item."""
         return np.linalg.norm(self.apart - self.apart.mean(axis=1, keepdims=True), axis=0)
 
-
-def _apart(shares: FloatArray, tastes: FloatArray) -> FloatArray:
-    return np.sqrt(shares)[:, None] * (tastes - shares @ tastes)
+    @staticmethod
+    def _between(sizes: FloatArray, tastes: FloatArray) -> FloatArray:
+        """`apart`, of communities with these sizes and tastes."""
+        shares = sizes / sizes.sum()
+        return np.sqrt(shares)[:, None] * (tastes - shares @ tastes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,9 +320,7 @@ class UserEffectMixture:
     def fit(self, modes: Modes, threshold: float = -np.inf) -> Modes:
         """Update sites, means, memberships and spread in turn, with longer and longer steps.
 
-        threshold: the fit ends early where this objective is out of reach. It then takes 27 ms
-        instead of 63 to refuse personal taste where three communities of 240 users explain all,
-        after a search of 28 ms.
+        threshold: the fit ends early where this objective is out of reach.
         """
         length, before = 1.0, -np.inf
         for rounds_left in reversed(range(FIT_ROUNDS)):
@@ -342,16 +340,16 @@ class UserEffectMixture:
         sites, log_scale = votes.propose(modes.sites, *_user_posteriors(users, modes))
         M, R, t = self.mean_covariance, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
-        covariance = np.asarray(
-            np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64
-        )
+        covariance: FloatArray = np.linalg.solve(inner, np.broadcast_to(M, R.shape))
         means = np.einsum("cij,cj->ci", covariance, t)
         value = float(users.value.sum() + votes.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
         value += log_prior_of_sizes(r.sum(axis=0), self.concentration) + float(entr(r).sum())
         value += self.log_prior(modes.spread)
-        here = replace(modes, means=means, covariance=covariance, objective=value)
-        spread = modes.spread
+        here, spread = (
+            replace(modes, means=means, covariance=covariance, objective=value),
+            modes.spread,
+        )
         if self.learn_spread:
             spread = extrapolate(spread, self._em_spread(users, here), length)
         membership = here.members(users, r.sum(axis=0))
@@ -413,10 +411,7 @@ def extrapolate(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
 def fit_single_mode(
     votes: PersonalVotes, concentration: float, threshold: float = -np.inf
 ) -> tuple[UserEffectMixture, Modes]:
-    """All users around one mean; the learned spread becomes the prior of several modes.
-
-    threshold: see `fit`.
-    """
+    """All users around one mean; the learned spread becomes the prior of several modes."""
     q = votes.n_directions
     weak = FIRST_SPREAD * np.eye(q)
     effects = UserEffectMixture(votes, weak, weak, concentration)
@@ -471,14 +466,11 @@ def join_nearest(modes: Modes) -> Modes:
 
 
 class SinglePopulation(NamedTuple):
-    """One population whose users deviate personally: the model that communities must beat.
+    """One population whose users deviate along the main directions of disagreement.
 
-    The covariance of deviations is free along the main directions of disagreement, so this is the
-    multi-user model where it matters, at the cost of a search.
-
-    allocation: everybody in one community; loading: (m, q) how the distinct answers depend on the
-    directions; effects, modes: the model of the users' effects, with the votes along the
-    directions, and its fit; evidence: log evidence of the whole.
+    It is the multi-user model where that matters, and the model that communities must beat.
+    allocation: everybody in one community; loading: (m, q) of the distinct answers along the
+    directions; effects, modes: the model of the users' effects, and its fit; evidence: of all.
     """
 
     allocation: VariationalState
@@ -525,10 +517,7 @@ class SinglePopulation(NamedTuple):
 
 
 def single_population(result: SearchResult, threshold: float = -np.inf) -> SinglePopulation:
-    """Fit one population with personal deviations along the main directions of disagreement.
-
-    threshold: the fit stays coarse where this evidence is out of reach.
-    """
+    """Fit one population; threshold: the fit stays coarse where this evidence is out of reach."""
     mixture = result.allocation.mixture
     allocation, _ = learn(single_component(mixture, mixture.hyper.theta))
     component, loading = allocation.components[0], _directions(allocation, result)
@@ -555,10 +544,7 @@ def personal_votes(
 
 
 def _directions(allocation: VariationalState, result: SearchResult) -> FloatArray:
-    """(m, q) loadings of the answers: main disagreements, and the communities' differences.
-
-    They are orthogonal and of unit size over the votes.
-    """
+    """(m, q) main disagreements and communities' differences, orthonormal over the votes."""
     prior = allocation.model.prior
     weight = np.sqrt(np.maximum(allocation.components[0].weights, UNUSED_WEIGHT))
     everybody = np.arange(allocation.mixture.answers.n_users)
@@ -566,12 +552,10 @@ def _directions(allocation: VariationalState, result: SearchResult) -> FloatArra
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
     main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
     found, common = result.allocation, allocation.components[0].state.mean
-    contrasts = np.zeros((len(weight), 0))
-    if result.n_communities > 1:
-        means = np.column_stack([each.state.mean for each in found.components])
-        contrasts = (means - common[:, None]) * np.sqrt(found.sizes)
+    means = np.column_stack([each.state.mean for each in found.components])
+    contrasts = (means - common[:, None]) * np.sqrt(found.sizes)
     basis = np.zeros((len(weight), 0))
-    for part in (main, contrasts):
+    for part in (main, contrasts) if result.n_communities > 1 else (main,):
         whole = weight[:, None] * part
         left, size, _ = np.linalg.svd(whole - basis @ (basis.T @ whole), full_matrices=False)
         rounding = 1e-6 * np.linalg.norm(whole)
@@ -586,9 +570,9 @@ def item_effect_share(single: SinglePopulation) -> float:
     """The share s² of an answer's noise that is a random effect of the user and the item.
 
     Ratings turned into pairs are the plain case: a user's low opinion of a film moves all of their
-    pairs with it, in either half of the votes. Such an effect e_ui ~ N(0, s²) falls into no groups,
-    yet both halves of the votes share it. Two votes v, w of a user that share an item have slopes
-    of the log-likelihood, at the common utilities, with
+    pairs with it. Such an effect e_ui ~ N(0, s²) falls into no groups, yet both halves of the votes
+    share it. Two votes v, w of a user that share an item have slopes of the log-likelihood, at the
+    common utilities, with
 
         E ±h_v h_w = k_v k_w (s² ± ℓ_vᵀ S ℓ_w),
 
@@ -705,11 +689,10 @@ def _has_disagreement(result: SearchResult) -> bool:
 def _sample(result: SearchResult) -> SearchResult:
     """The same communities of some of the users, where there are very many answers."""
     allocation = result.allocation
-    mixture, n_answers = allocation.mixture, allocation.mixture.answers.counts.nnz
-    if n_answers <= CHOICE_ANSWERS:
+    mixture, answers = allocation.mixture, allocation.mixture.answers
+    if answers.counts.nnz <= CHOICE_ANSWERS:
         return result
-    answers, most = mixture.answers, mixture.answers.n_users * CHOICE_ANSWERS // n_answers
-    chosen = sample_users(answers, max(1, most))
+    chosen = sample_users(answers, max(1, answers.n_users * CHOICE_ANSWERS // answers.counts.nnz))
     few = replace(allocation.model, mixture=replace(mixture, answers=answers.take(chosen)))
     members = allocation.responsibilities[chosen]
     return SearchResult(allocate(few, members, allocation.components), members, result.trace)
@@ -751,17 +734,15 @@ def fit_personal(
 ) -> tuple[gp.FitState[gp.UserProblem], float, FloatArray]:
     """Personal taste inside communities, f_u = mean + f_community + r_u.
 
-    The multi-user model with memberships M for features is this: its prior over users is
-    K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I], so that S = (1 − ρ₀)(1 − s) K_x is the covariance
-    of everybody's deviations. With s = 0, or one community, everybody deviates from one population:
-    that is MultiUserGP, exactly. With s near 1 all taste is communal. ρ₀ and the item covariance
-    are learned by evidence at s = 0. The communal share s cannot be: memberships were learned from
-    the same answers, and evidence would count them twice. Held-out answers choose it.
+    This is the multi-user model with memberships M for features and the prior over users
+    K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I]; with s = 0, or one community, it is MultiUserGP,
+    exactly. ρ₀ and the item covariance are learned by evidence at s = 0. Held-out answers choose the
+    communal share s: memberships were learned from the same answers, which evidence would count
+    twice.
 
     membership: (U, K); members: memberships given other answers. learn: how hyperparameters are
     learned from the start, by default not at all. unites: communities that explain nothing of the
     held-out answers become one.
-
     Returns all users' utilities, the communal share and (U, K) memberships, the users' features.
     """
     problem = user_problem(items, membership, gp.Rows.by_user(data))
@@ -773,11 +754,9 @@ def fit_personal(
     drawn = drawn_counts(pairs, HELD_OUT)
     kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
     partial = user_problem(items, members(Answers.of(kept)), gp.Rows.by_user(kept))
-    losses = [
-        _losses(partial, with_communal_share(population.hyper, s), held_out)
-        for s in COMMUNAL_SHARES
-    ]
-    best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
+    hypers = (with_communal_share(population.hyper, s) for s in COMMUNAL_SHARES)
+    losses = np.stack([_losses(partial, hyper, held_out) for hyper in hypers])
+    best = COMMUNAL_SHARES[_first_as_good_as_the_best(losses)]
     if best > 0.0:
         population = gp.solve(problem, with_communal_share(population.hyper, best))
     elif unites:

@@ -125,13 +125,8 @@ def disagreements(found: FittedMixture, k: int) -> list[Disagreement]:
     """The k main directions of disagreement; none where all users have the same utilities."""
     some = sample_users(found.answers, LOOKED_AT)
     share, loadings = directions(found.utilities(some, None).mean, k)
-    items = found.data.items
-    return [
-        Disagreement(
-            number, float(share[number]), _largest(loading, items), _largest(-loading, items)
-        )
-        for number, loading in enumerate(loadings)
-    ]
+    sides = ([_largest(side, found.data.items) for side in (each, -each)] for each in loadings)
+    return [Disagreement(number, float(share[number]), *ends) for number, ends in enumerate(sides)]
 
 
 def _tallies(found: FittedMixture) -> list[Tally]:
