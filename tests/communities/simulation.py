@@ -1,5 +1,7 @@
 """Simulated users of a few tastes, mixtures of their answers, states and partitions of chains."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from penchant.communities import (
@@ -13,7 +15,7 @@ from penchant.communities import (
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
-from penchant.likelihoods import Probit
+from penchant.likelihoods import Gaussian, Outcomes, Probit
 
 
 def tastes(k, n_items, scale=1.5, seed=5):
@@ -47,6 +49,17 @@ def mixture_of(data, kernel=None, likelihood=None, X=None, **options):
     hyper = ItemHyper(kernel or Independent(), likelihood or Probit())
     items = Inputs(X, index=np.arange(data.n_items))
     return MixtureData(Answers.of(data), items, hyper, **options)
+
+
+def with_outcomes(mixture, likelihood):
+    """The mixture with another likelihood, and with ties and margins where that needs them."""
+    rng, m, outcomes = np.random.default_rng(1), mixture.answers.n_answers, Outcomes()
+    if likelihood.n_answers == 3:
+        outcomes = Outcomes(tie=rng.random(m) < 0.2)
+    if isinstance(likelihood, Gaussian):
+        outcomes = Outcomes(margin=1.0 + rng.standard_normal(m))
+    hyper = mixture.hyper._replace(likelihood=likelihood)
+    return replace(mixture, answers=replace(mixture.answers, outcomes=outcomes), hyper=hyper)
 
 
 def planted(k, n_items, n_users, n_votes, seed=0, scale=1.5, kernel=None, **options):

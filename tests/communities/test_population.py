@@ -13,6 +13,7 @@ from penchant.communities import (
     Draws,
     Modes,
     PersonalVotes,
+    Population,
     UserEffectMixture,
     extrapolate,
     find_communities,
@@ -26,7 +27,7 @@ from penchant.communities import (
     with_communal_share,
     with_item_effects,
 )
-from penchant.gp import Rows, Settings, Sites, UserHyper, UserProblem, solve
+from penchant.gp import Normal, Rows, Settings, Sites, UserHyper, UserProblem, solve
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit
 from penchant.metrics import adjusted_rand
@@ -42,6 +43,33 @@ def test_the_prior_over_users_is_the_one_that_is_written(rng, s):
     found = hyper.sharing * hyper.user_kernel(users) + (1.0 - hyper.sharing) * np.eye(6)
     expected = 0.3 + 0.7 * (s * M @ M.T + (1.0 - s) * np.eye(6))
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+class Known:
+    """Utilities that are known for sure."""
+
+    def __init__(self, mean):
+        self.mean, self.var = mean, np.zeros_like(mean)
+
+    def covariance(self):
+        return np.zeros((len(self.mean), len(self.mean)))
+
+    def relative_to(self, others):
+        return Normal(self.mean - others.mean.mean(), self.var)
+
+
+def test_shares_are_as_uncertain_as_a_sample_of_people():
+    one, other = np.array([[1.5, 0.5, 0.0, -0.5, -1.5], [0.5, -1.5, 0.0, 1.5, -0.5]])
+    found = Population.of_communities((Known(one), Known(other)), np.array([30.0, 10.0]))
+    shares = np.random.default_rng(0).beta(30.0, 10.0, (200_000, 1))
+    draws = shares * one + (1.0 - shares) * other
+    mean, var = found.relative_to(found)
+    less = draws - draws.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(mean, less.mean(axis=0), atol=5e-3)
+    np.testing.assert_allclose(var, less.var(axis=0), rtol=0.02, atol=1e-12)
+    np.testing.assert_allclose(found.covariance, np.cov(draws.T), rtol=0.02, atol=1e-9)
+    expected = np.sqrt(3.0 / 16.0) * np.abs(one - other)
+    np.testing.assert_allclose(found.spread, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ from penchant.communities.population import COMMUNAL_SHARES as COMMUNAL_SHARES
 from penchant.communities.population import WITHIN as WITHIN
 from penchant.communities.population import Modes as Modes
 from penchant.communities.population import PersonalVotes as PersonalVotes
+from penchant.communities.population import Population as Population
 from penchant.communities.population import UserEffectMixture as UserEffectMixture
 from penchant.communities.population import beside_effects as beside_effects
 from penchant.communities.population import extrapolate as extrapolate

@@ -736,9 +736,9 @@ def fit_personal(
 
     This is the multi-user model with memberships M for features and the prior over users
     K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I]; with s = 0, or one community, it is MultiUserGP,
-    exactly. ρ₀ and the item covariance are learned by evidence at s = 0. Held-out answers choose the
-    communal share s: memberships were learned from the same answers, which evidence would count
-    twice.
+    exactly. ρ₀ and the item covariance are learned by evidence at s = 0. Held-out answers choose
+    the communal share s: memberships were learned from the same answers, which evidence would
+    count twice.
 
     membership: (U, K); members: memberships given other answers. learn: how hyperparameters are
     learned from the start, by default not at all. unites: communities that explain nothing of the
