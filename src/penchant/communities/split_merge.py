@@ -215,22 +215,19 @@ def force_split(allocation: VariationalState) -> VariationalState:
 
 
 def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
-    """Ways to divide community c, from several starts."""
+    """Ways to divide community c, from soft cuts along the main directions."""
     members = np.flatnonzero(allocation.responsibilities[:, c] > LEAST_RESPONSIBILITY)
-    if len(members) > 1:
-        n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
-        for start in _starts(disagreement(allocation, c, members, n_directions), screened):
-            if (halves := _two_way(allocation, c, members, start)) is not None:
-                yield halves
-
-
-def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
-    """(k,) shares of the first half, from soft cuts along the main directions."""
+    if len(members) < 2:
+        return
+    n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
+    spectrum = disagreement(allocation, c, members, n_directions)
     for strength, scores in zip(spectrum.strength, spectrum.scores.T, strict=True):
         if screened and strength < spectrum.screen:
             return
         for cut in CUTS if strength > 1.0 else CUTS[:1]:
-            yield expit(STEEPNESS * (scores - cut))
+            start = expit(STEEPNESS * (scores - cut))
+            if (halves := _two_way(allocation, c, members, start)) is not None:
+                yield halves
 
 
 class Halves(NamedTuple):
@@ -288,10 +285,8 @@ def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> Variat
     """Halves that do not pay by themselves, once members of other communities may join them."""
     if halves.gain <= -NEAR_PAYING * halves.cost(allocation.components[c]):
         return None
-    swept, step = (
-        allocation.with_in_place_of([c], halves.responsibilities, halves.components),
-        np.inf,
-    )
+    swept = allocation.with_in_place_of([c], halves.responsibilities, halves.components)
+    step = np.inf
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         if swept.objective + min(sweeps_left, SPLIT_HORIZON) * step < allocation.objective:
             return None
@@ -337,28 +332,26 @@ def _join(allocation: VariationalState, a: int, b: int) -> VariationalState:
 
 
 def delete(allocation: VariationalState) -> VariationalState | None:
-    """One of the smallest communities fewer; None if no deletion raises the objective."""
-    smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
-    tries = (_without(allocation, int(c)) for c in smallest)
-    return next((left for left in tries if left is not None), None)
+    """One of the smallest communities fewer, its members spread over the others.
 
-
-def _without(allocation: VariationalState, c: int) -> VariationalState | None:
-    """Spread the members of c over the other communities; None unless the objective rises."""
-    others = [other for other in range(allocation.n_communities) if other != c]
-    answers, tables = allocation.mixture.answers, allocation.tables
-    log_weights = allocation.log_sizes + log_likelihoods(answers.counts, tables)
-    component, size = allocation.components[c], max(float(allocation.sizes[c]), 1.0)
-    # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
-    cost = float(component.weights @ tables[:, c]) - component.log_z
-    overstated = float(size * psi(size) - gammaln(size))
-    loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
-    if loss > HOPELESS * cost + overstated:
-        return None
-    starts = [allocation.components[other] for other in others]
-    spread = allocate(allocation.model, softmax(log_weights[:, others], axis=1), starts)
-    spread = converge(spread, sweep, DELETE_SWEEPS, LEAST_GAIN)
-    return spread if spread.objective > allocation.objective + LEAST_GAIN else None
+    None if no deletion raises the objective.
+    """
+    counts, tables = allocation.mixture.answers.counts, allocation.tables
+    log_weights = allocation.log_sizes + log_likelihoods(counts, tables)
+    for c in np.argsort(allocation.sizes, kind="stable")[:DELETIONS]:
+        component, size = allocation.components[c], max(float(allocation.sizes[c]), 1.0)
+        left = np.delete(log_weights, c, axis=1)
+        # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
+        cost = float(component.weights @ tables[:, c]) - component.log_z
+        overstated = float(size * psi(size) - gammaln(size))
+        loss = logsumexp(log_weights, axis=1).sum() - logsumexp(left, axis=1).sum()
+        if loss <= HOPELESS * cost + overstated:
+            starts = [*allocation.components[:c], *allocation.components[c + 1 :]]
+            spread = allocate(allocation.model, softmax(left, axis=1), starts)
+            spread = converge(spread, sweep, DELETE_SWEEPS, LEAST_GAIN)
+            if spread.objective > allocation.objective + LEAST_GAIN:
+                return spread
+    return None
 
 
 class Group(NamedTuple):
