@@ -62,12 +62,6 @@ def with_outcomes(mixture, likelihood):
     return replace(mixture, answers=replace(mixture.answers, outcomes=outcomes), hyper=hyper)
 
 
-def planted(k, n_items, n_users, n_votes, seed=0, scale=1.5, kernel=None, **options):
-    """A mixture of users of k tastes, and the taste of each."""
-    data = votes(people(tastes(k, n_items, scale), n_users), n_votes, seed)
-    return mixture_of(data, kernel, **options), np.arange(n_users) % k
-
-
 def blank_state(assignment, utilities, n_answers=1, concentration=1.0, theta=(), seed=(0,)):
     """A chain with users in these communities, before its first sweep."""
     blank, theta = np.zeros((len(utilities), n_answers)), np.asarray(theta, dtype=float)

@@ -339,20 +339,3 @@ def test_more_rankings_and_fewer_are_placed_as_in_a_refit(camps):
     np.testing.assert_allclose(
         told.predict_proba(pairs, users="a1"), model.predict_proba(pairs, users="a1"), atol=1e-9
     )
-
-
-def test_chains_take_the_pairs_of_rankings(camps):
-    data, _ = camps
-    chains = pc.CommunityGP(
-        inference="mcmc", n_sweeps=2, n_chains=1, random_state=0, progress=False
-    )
-    with pytest.warns(pc.ConvergenceWarning):
-        chains.fit(None, data)
-    assert chains.comparisons_.rankings is None
-
-
-def test_personal_taste_beside_rankings(camps):
-    data, _ = camps
-    model = pc.CommunityGP(random_state=0, personal=True).fit(None, data)
-    assert model.personal_ is not None
-    assert model.predict(users="a0").shape == (1, 8)

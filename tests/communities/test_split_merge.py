@@ -36,7 +36,7 @@ from tests.communities.simulation import (
     exact_posterior,
     mixture_of,
     people,
-    planted,
+    tastes,
     votes,
 )
 
@@ -47,7 +47,8 @@ N_ITEMS, N_USERS = 8, 120
 
 def draw(k, n_users=N_USERS, n_votes=20):
     """A mixture of users of k tastes, and who has which."""
-    return planted(k, N_ITEMS, n_users, n_votes, kernel=Independent(2.0))
+    data = votes(people(tastes(k, N_ITEMS), n_users), n_votes)
+    return mixture_of(data, Independent(2.0)), np.arange(n_users) % k
 
 
 def placed(mixture, labels):

@@ -66,20 +66,16 @@ def test_predicts_by_membership(fitted):
     assert prob[1] < 0.1
     back = fitted.predict_proba([("wine", "tea"), (4, 0)], [0, 1])
     np.testing.assert_allclose(prob + back, 1.0, atol=1e-6)
-    one = fitted.predict_proba([("tea", "wine"), ("milk", "wine")], "user 00")
-    assert one.shape == (2,)
-    utilities = fitted.predict(users=fitted.comparisons_.users)
-    assert utilities.shape == (16, 5)
+    utilities = everybodys(fitted)
     np.testing.assert_allclose(fitted.predict(users=["user 03", 5]), utilities[[3, 5]])
     assert utilities[0].argmax() == 0
 
 
-def camps(seed=0, n_camps=6, n_users=60, n_votes=15, n_items=8):
-    """Answers of people of six tastes."""
-    rng = np.random.default_rng(seed)
-    tastes = 0.8 * rng.standard_normal((n_camps, n_items))
-    user = np.repeat(np.arange(n_users), n_votes)
-    return duel_data(rng, tastes[rng.integers(n_camps, size=n_users)], user=user, items=None)
+def camps():
+    """Answers of sixty people of six tastes."""
+    rng = np.random.default_rng(0)
+    tastes, user = 0.8 * rng.standard_normal((6, 8)), np.repeat(np.arange(60), 15)
+    return duel_data(rng, tastes[rng.integers(6, size=60)], user=user, items=None)
 
 
 @pytest.mark.parametrize("personal", [False, "auto"])
@@ -144,8 +140,7 @@ def test_newcomers_are_folded_in(fitted):
     model = fitted.fold_in(new)
     assert model.membership_.shape == (18, 2)
     np.testing.assert_array_equal(model.membership_[:16], fitted.membership_)
-    eva = model.predict_proba([("wine", "tea")], "eva")[0]
-    sam = model.predict_proba([("wine", "tea")], "sam")[0]
+    eva, sam = model.predict_proba([("wine", "tea")] * 2, ["eva", "sam"])
     assert eva > 0.8 > 0.5 > sam
     with pytest.raises(DataError, match="fitted already"):
         model.fold_in(new)
@@ -156,12 +151,9 @@ def test_newcomers_are_folded_in(fitted):
 def test_folding_in_a_fitted_user_again_gives_the_same_membership(fitted):
     data = make_data()
     mine = data.user == 3
-    again = Comparisons.from_pairs(
-        np.take(data.items, data.winner[mine]),
-        np.take(data.items, data.loser[mine]),
-        count=data.count[mine],
-        user=["twin"] * int(mine.sum()),
-    )
+    pairs = (np.take(data.items, side[mine]) for side in (data.winner, data.loser))
+    names = {"count": data.count[mine], "user": ["twin"] * int(mine.sum())}
+    again = Comparisons.from_pairs(*pairs, **names)
     twin = fitted.fold_in(again).membership_[-1]
     np.testing.assert_allclose(twin, fitted.membership_[3], atol=1e-5)
 
@@ -268,15 +260,6 @@ def test_an_interrupt_leaves_a_usable_model(monkeypatch):
     assert model.predict_proba([("tea", "wine")], 0)[0] > 0.5
     monkeypatch.setattr(community, "sweep_chain", sweep)
     assert model.resume(3).report_.completed
-
-
-def test_disagreeing_chains_are_reported():
-    rng = np.random.default_rng(0)
-    data = Comparisons.from_rankings(
-        [rng.permutation(6).tolist() for _ in range(30)], users=range(30)
-    )
-    with pytest.warns(ConvergenceWarning):
-        CommunityGP(**{**QUICK, "n_chains": 2, "n_sweeps": 6}).fit(None, data)
 
 
 def test_communities_are_listed_largest_first():
