@@ -326,10 +326,7 @@ def draw_concentration(
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """How chains run.
-
-    learn: hyperparameters by evidence while warming up; own: also for each community by itself.
-    """
+    """How chains run; learn: hyperparameters while warming up; own: those of each community too."""
 
     sampler: str
     n_warmup: int
@@ -341,10 +338,9 @@ class ChainPlan:
 
         While there is one community only, its pooled tastes would teach too small a scale.
         """
-        if not self.learn or sweep >= self.n_warmup:
-            return False
         is_power_of_two = sweep > 0 and sweep & (sweep - 1) == 0
-        return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
+        is_time = sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
+        return self.learn and sweep < self.n_warmup and is_time
 
 
 def start_chain(
@@ -354,10 +350,7 @@ def start_chain(
     membership: FloatArray | None = None,
     theta: FloatArray | None = None,
 ) -> ChainState:
-    """Everybody in a community drawn from their memberships (U, K); by default all in one.
-
-    theta: where hyperparameters start, by default the data's.
-    """
+    """Everybody in a community drawn from their memberships (U, K); by default all in one."""
     answers = mixture.answers
     if answers.outcomes.cliques is not None:
         raise DataError(
@@ -526,8 +519,7 @@ def align(draws: Draws, answers: Answers) -> Draws:
 
     The reference is the draw that agrees best with the others, among those with the likeliest
     number of communities. Its communities are reported, largest first. Those of every other draw
-    are matched with them one to one by their common users; the rest go where most of their users
-    are.
+    are matched one to one by their common users; the rest go where most of their users are.
     """
     some = sample_users(answers, ALIGNMENT_USERS)
     shares = [r for _, r in draws.responsibilities(answers.take(some))]
@@ -700,10 +692,9 @@ class Diagnostics:
 
     n_communities, log_joint: traces of each chain from its start on, groups of any size counted.
     n_warmup: sweeps that were not used. effective_size: independent draws that the log joint's
-    are worth, over all chains. rhat: spread of log joint between chains against that within,
-    near 1 when they agree. agreement: adjusted Rand index between the chains' memberships, on
-    average; NaN with one chain. split_rate, merge_rate: moves made of those tried.
-    completed: False after an interrupt.
+    are worth, over all chains. rhat: spread of log joint between chains against that within.
+    agreement: mean adjusted Rand index between the chains' memberships; NaN with one chain.
+    split_rate, merge_rate: moves made of those tried. completed: False after an interrupt.
     """
 
     n_communities: tuple[IntArray, ...]
@@ -718,7 +709,6 @@ class Diagnostics:
 
     @property
     def converged(self) -> bool:
-        """Whether nothing speaks against the chains having converged."""
         return self.advice() is None
 
     def advice(self) -> str | None:

@@ -329,12 +329,10 @@ class MixtureState:
 
     @property
     def mixture(self) -> MixtureData:
-        """The answers and the model."""
         return self.model.mixture
 
     @property
     def n_communities(self) -> int:
-        """K."""
         return len(self.components)
 
     @cached_property

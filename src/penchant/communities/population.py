@@ -340,16 +340,14 @@ class UserEffectMixture:
         sites, log_scale = votes.propose(modes.sites, *_user_posteriors(users, modes))
         M, R, t = self.mean_covariance, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
-        covariance: FloatArray = np.linalg.solve(inner, np.broadcast_to(M, R.shape))
+        covariance = np.asarray(np.linalg.solve(inner, np.broadcast_to(M, R.shape)), np.float64)
         means = np.einsum("cij,cj->ci", covariance, t)
         value = float(users.value.sum() + votes.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
         value += log_prior_of_sizes(r.sum(axis=0), self.concentration) + float(entr(r).sum())
         value += self.log_prior(modes.spread)
-        here, spread = (
-            replace(modes, means=means, covariance=covariance, objective=value),
-            modes.spread,
-        )
+        here = replace(modes, means=means, covariance=covariance, objective=value)
+        spread = modes.spread
         if self.learn_spread:
             spread = extrapolate(spread, self._em_spread(users, here), length)
         membership = here.members(users, r.sum(axis=0))
@@ -452,17 +450,12 @@ def join_nearest(modes: Modes) -> Modes:
     distance = np.linalg.norm(white[:, None] - white, axis=2)
     distance[np.tril_indices(len(distance))] = np.inf
     a, b = map(int, np.unravel_index(int(distance.argmin()), distance.shape))
-    sizes = modes.membership.sum(axis=0)
     means, membership = modes.means.copy(), modes.membership.copy()
-    others = [c for c in range(modes.n_communities) if c != b]
-    means[a] = (sizes[a] * means[a] + sizes[b] * means[b]) / (sizes[a] + sizes[b])
+    means[a] = np.average(means[[a, b]], axis=0, weights=membership[:, [a, b]].sum(axis=0))
     membership[:, a] += membership[:, b]
-    return replace(
-        modes,
-        membership=membership[:, others],
-        means=means[others],
-        covariance=modes.covariance[others],
-    )
+    left = [c for c in range(modes.n_communities) if c != b]
+    joined = replace(modes, means=means[left], covariance=modes.covariance[left])
+    return replace(joined, membership=membership[:, left])
 
 
 class SinglePopulation(NamedTuple):

@@ -70,16 +70,13 @@ class SearchReport:
     n_communities: tuple[int, ...]
     log_evidence: tuple[float, ...]
 
+    completed = True  # a search that reports has ended
+
     @classmethod
     def of(cls, trace: Sequence[Step]) -> "SearchReport":
         """From the steps of a search that ended."""
         steps, numbers, values = zip(*trace, strict=True)
         return cls(True, steps, numbers, values)
-
-    @property
-    def completed(self) -> bool:
-        """A search that reports has ended."""
-        return True
 
     def advice(self) -> str | None:
         """None: a search ends where no move gains."""
@@ -99,7 +96,6 @@ class SearchResult:
 
     @property
     def n_communities(self) -> int:
-        """K."""
         return self.allocation.n_communities
 
     @property
@@ -109,12 +105,10 @@ class SearchResult:
 
     @property
     def objective(self) -> float:
-        """Log evidence, approximately: of this result, hyperparameters included."""
         return self.allocation.objective
 
     @property
     def report(self) -> SearchReport:
-        """How the search went."""
         return SearchReport.of(self.trace)
 
     @property

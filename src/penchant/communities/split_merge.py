@@ -29,7 +29,6 @@ from penchant import gp
 from penchant.communities.bethe import BetheState
 from penchant.communities.component import (
     ComponentFit,
-    ComponentPosterior,
     MixtureData,
     VariationalState,
     allocate,
@@ -172,20 +171,19 @@ class SplitSearch:
 
     def split(self, allocation: VariationalState, c: int) -> VariationalState | None:
         """Community c as two, the first way that raises the objective; None if none does."""
-        whole, theta, ways = allocation.components[c], allocation.model.hyper.theta, []
-        if self._has_refused(whole.weights, theta):
+        weights, theta, ways = allocation.components[c].weights, allocation.model.hyper.theta, []
+        if self._has_refused(weights, theta):
             return None
         # where λ > 1 favours another community, a split may pay without any disagreement
         screened = allocation.mixture.concentration <= 1.0
-        for halves in _ways(allocation, c, screened):
-            if halves.gain > LEAST_GAIN:
-                return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
-            ways.append(halves)
-        if ways:
-            nearest = max(ways, key=lambda halves: halves.gain / halves.cost(whole))
-            if (opened := _open_to_all(allocation, c, nearest)) is not None:
-                return opened
-        self._refused.append((whole.weights, theta))
+        for divided in _ways(allocation, c, screened):
+            if divided.objective > allocation.objective + LEAST_GAIN:
+                return divided
+            ways.append((_gain_per_cost(allocation, c, divided), divided))
+        gain, nearest = max(ways, key=lambda way: way[0], default=(-np.inf, allocation))
+        if gain > -NEAR_PAYING and (opened := _open_to_all(allocation, nearest)) is not None:
+            return opened
+        self._refused.append((weights, theta))
         return None
 
     def _has_refused(self, weights: FloatArray, theta: FloatArray) -> bool:
@@ -200,22 +198,18 @@ class SplitSearch:
 
 def force_split(allocation: VariationalState) -> VariationalState:
     """One community more, the way that costs the objective least."""
-    ways = [
-        (halves.gain, c, halves)
-        for c in range(allocation.n_communities)
-        for halves in _ways(allocation, c, screened=False)
-    ]
+    numbers = range(allocation.n_communities)
+    ways = [divided for c in numbers for divided in _ways(allocation, c, screened=False)]
     if not ways:
         raise DataError(
             f"no community of {allocation.n_communities} can be divided further: "
             "ask for fewer with n_communities"
         )
-    _, c, halves = max(ways, key=lambda way: way[0])
-    return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
+    return max(ways, key=lambda divided: divided.objective)
 
 
-def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
-    """Ways to divide community c, from soft cuts along the main directions."""
+def _ways(allocation: VariationalState, c: int, screened: bool) -> Iterator[VariationalState]:
+    """Community c as two, which come last, from soft cuts along the main directions."""
     members = np.flatnonzero(allocation.responsibilities[:, c] > LEAST_RESPONSIBILITY)
     if len(members) < 2:
         return
@@ -226,26 +220,20 @@ def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterat
             return
         for cut in CUTS if strength > 1.0 else CUTS[:1]:
             start = expit(STEEPNESS * (scores - cut))
-            if (halves := _two_way(allocation, c, members, start)) is not None:
-                yield halves
+            if (divided := _two_way(allocation, c, members, start)) is not None:
+                yield divided
 
 
-class Halves(NamedTuple):
-    """A community as two, (U, 2) and a posterior each, and what the objective gains."""
-
-    responsibilities: FloatArray
-    components: tuple[ComponentPosterior, ComponentPosterior]
-    gain: float
-
-    def cost(self, whole: ComponentPosterior) -> float:
-        """Nats that two components cost more than one, beside what they explain."""
-        one, other = self.components
-        return max(one.cost + other.cost - whole.cost, LEAST_GAIN)
+def _gain_per_cost(allocation: VariationalState, c: int, divided: VariationalState) -> float:
+    """What the objective gains, in what two components cost more than one beside their answers."""
+    one, other = divided.components[-2:]
+    cost = max(one.cost + other.cost - allocation.components[c].cost, LEAST_GAIN)
+    return (divided.objective - allocation.objective) / cost
 
 
 def _two_way(
     allocation: VariationalState, c: int, members: IntArray, start: FloatArray
-) -> Halves | None:
+) -> VariationalState | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
     model, whole = allocation.model, allocation.components[c]
     answers = allocation.mixture.answers.take(members)
@@ -257,8 +245,7 @@ def _two_way(
     before = whole.log_z + float(gammaln(max(total.sum(), 1.0)) + entr(total).sum())
     rest_entropy = float(entr(np.delete(total, members)).sum())
     halves = inside[:, None] * np.column_stack([start, 1.0 - start])
-    components: tuple[ComponentPosterior, ComponentPosterior] = (whole, whole)
-    previous = -np.inf
+    components, previous = (whole, whole), -np.inf
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         sizes = halves.sum(axis=0) + n_outside
         if sizes.min() < 1.0:
@@ -268,8 +255,7 @@ def _two_way(
         components = (one, other)
         value = one.log_z + other.log_z + float(gammaln(sizes).sum())
         value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.mixture.concentration)
-        gain = value - before
-        result = Halves(halves, components, gain)
+        gain, fitted = value - before, halves
         step, previous = gain - previous, gain
         enough = max(SPLIT_TOLERANCE, SPLIT_SHARE * gain)
         if step < enough or gain + min(sweeps_left, SPLIT_HORIZON) * step < 0.0:
@@ -277,15 +263,12 @@ def _two_way(
         tables = np.column_stack([model.slope(one), model.slope(other)])
         halves = inside[:, None] * responsibilities(answers.counts, tables, psi(sizes))
     everybody = np.column_stack([total, np.zeros_like(total)])
-    everybody[members] = result.responsibilities
-    return result._replace(responsibilities=everybody)
+    everybody[members] = fitted
+    return allocation.with_in_place_of([c], everybody, components)
 
 
-def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
-    """Halves that do not pay by themselves, once members of other communities may join them."""
-    if halves.gain <= -NEAR_PAYING * halves.cost(allocation.components[c]):
-        return None
-    swept = allocation.with_in_place_of([c], halves.responsibilities, halves.components)
+def _open_to_all(allocation: VariationalState, swept: VariationalState) -> VariationalState | None:
+    """A division that does not pay by itself, once members of other communities may join it."""
     step = np.inf
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         if swept.objective + min(sweeps_left, SPLIT_HORIZON) * step < allocation.objective:
