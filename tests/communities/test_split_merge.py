@@ -5,28 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from penchant.communities import (
-    LEAST_GAIN,
-    NOISE_SHARE,
-    Group,
-    Launch,
-    Partition,
-    Spectrum,
-    SplitSearch,
-    allocate,
-    count_pairs,
-    delete,
-    disagreement,
-    divide_by_coin,
-    force_merge,
-    force_split,
-    log_prior_of_sizes,
-    merge,
-    merge_similar,
-    merge_similar_or_divide,
-    single_component,
-    split_or_merge,
-)
+from penchant import communities
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp import Settings, Sites
@@ -53,23 +32,28 @@ def draw(k, n_users=N_USERS, n_votes=20):
 
 def placed(mixture, labels):
     labels = np.asarray(labels)
-    return allocate(mixture.model(mixture.hyper.theta), np.eye(labels.max() + 1)[labels])
+    return communities.allocate(
+        mixture.model(mixture.hyper.theta), np.eye(labels.max() + 1)[labels]
+    )
 
 
 def together(mixture):
-    return single_component(mixture, mixture.hyper.theta)
+    return communities.single_component(mixture, mixture.hyper.theta)
 
 
 def test_the_spectrum_tells_one_taste_from_two():
-    one, two = (disagreement(together(draw(k)[0]), 0, np.arange(N_USERS)).strength for k in (1, 2))
-    assert one[0] < NOISE_SHARE < two[0]
+    one, two = (
+        communities.disagreement(together(draw(k)[0]), 0, np.arange(N_USERS)).strength
+        for k in (1, 2)
+    )
+    assert one[0] < communities.NOISE_SHARE < two[0]
     assert (two[:-1] >= two[1:]).all()
 
 
 def test_the_spectrum_is_that_of_the_dense_scores():
     mixture, _ = draw(2)
     state = together(mixture)
-    spectrum = disagreement(state, 0, np.arange(N_USERS), n_directions=3)
+    spectrum = communities.disagreement(state, 0, np.arange(N_USERS), n_directions=3)
     taste, prior = state.components[0], state.model.prior
     D = prior.design.matrix().toarray()
     scores = mixture.answers.counts.toarray() * taste.terms.pairs.d1 @ D @ prior.factor
@@ -86,11 +70,11 @@ def test_the_spectrum_is_that_of_the_dense_scores():
 def test_two_tastes_are_split_and_the_objective_rises():
     mixture, truth = draw(2)
     whole = together(mixture)
-    divided = SplitSearch().split(whole, 0)
+    divided = communities.SplitSearch().split(whole, 0)
     assert divided is not None
     assert divided.n_communities == 2
     assert divided.objective > whole.objective
-    again = allocate(divided.model, divided.responsibilities)
+    again = communities.allocate(divided.model, divided.responsibilities)
     assert divided.objective == pytest.approx(again.objective, abs=0.05)
     np.testing.assert_allclose(divided.responsibilities.sum(axis=1), 1.0)
     agrees = np.mean((divided.responsibilities[:, 0] > 0.5) == truth)
@@ -99,9 +83,9 @@ def test_two_tastes_are_split_and_the_objective_rises():
 
 def test_one_taste_is_not_split_and_tried_again_only_where_something_changed(monkeypatch):
     whole = together(draw(1)[0])
-    search, tried = SplitSearch(), []
+    search, tried = communities.SplitSearch(), []
     assert search.split(whole, 0) is None
-    nothing = Spectrum(np.zeros(0), np.zeros((N_USERS, 0)), np.zeros((N_ITEMS, 0)), 1.0)
+    nothing = communities.Spectrum(np.zeros(0), np.zeros((N_USERS, 0)), np.zeros((N_ITEMS, 0)), 1.0)
     monkeypatch.setattr(
         "penchant.communities.split_merge.disagreement",
         lambda *given: tried.append(given) or nothing,
@@ -109,8 +93,8 @@ def test_one_taste_is_not_split_and_tried_again_only_where_something_changed(mon
     assert search.split(whole, 0) is None
     assert not tried
     model = whole.mixture.model(whole.model.hyper.theta + 5.0)
-    assert search.split(allocate(model, whole.responsibilities), 0) is None
-    assert search.split(allocate(whole.model, 2.0 * whole.responsibilities), 0) is None
+    assert search.split(communities.allocate(model, whole.responsibilities), 0) is None
+    assert search.split(communities.allocate(whole.model, 2.0 * whole.responsibilities), 0) is None
     assert len(tried) == 2
 
 
@@ -118,44 +102,44 @@ def test_a_taste_that_is_spread_over_communities_is_gathered(monkeypatch):
     """In none of them is it worth a community of its own, until those elsewhere may join it."""
     mixture, truth = draw(5, n_users=100, n_votes=12)
     spread = placed(mixture, np.where(truth == 4, np.arange(100) // 5 % 4, truth))
-    gathered = SplitSearch().split(spread, 3)
+    gathered = communities.SplitSearch().split(spread, 3)
     assert gathered is not None
     assert gathered.n_communities == 5
     assert gathered.objective > spread.objective + 10.0
     monkeypatch.setattr("penchant.communities.split_merge.NEAR_PAYING", -np.inf)
-    assert SplitSearch().split(spread, 3) is None
+    assert communities.SplitSearch().split(spread, 3) is None
 
 
 def test_a_needless_division_is_merged():
     mixture, truth = draw(2)
     divided = placed(mixture, np.where((truth == 0) & (np.arange(N_USERS) < 60), 2, truth))
-    merged = merge(divided)
+    merged = communities.merge(divided)
     assert merged is not None
     assert merged.n_communities == 2
     assert merged.objective > divided.objective
-    assert merge(merged) is None
+    assert communities.merge(merged) is None
     right = placed(mixture, truth).objective
-    assert merged.objective == pytest.approx(right, abs=LEAST_GAIN)
+    assert merged.objective == pytest.approx(right, abs=communities.LEAST_GAIN)
 
 
 def test_forced_merges_and_splits_lose_least():
     right = placed(*draw(3))
-    assert merge(right) is None
-    fewer, more = force_merge(right), force_split(right)
+    assert communities.merge(right) is None
+    fewer, more = communities.force_merge(right), communities.force_split(right)
     assert (fewer.n_communities, more.n_communities) == (2, 4)
     assert fewer.objective < right.objective
     with pytest.raises(DataError, match="divided further"):
-        force_split(placed(draw(1, n_users=2)[0], [0, 1]))
+        communities.force_split(placed(draw(1, n_users=2)[0], [0, 1]))
 
 
 def test_a_needless_community_is_deleted_and_a_real_one_is_not():
     mixture, truth = draw(2)
     rng = np.random.default_rng(0)
     divided = placed(mixture, np.where(rng.random(N_USERS) < 0.1, 2, truth))
-    left = delete(divided)
+    left = communities.delete(divided)
     assert left is not None
     assert left.objective > divided.objective
-    assert delete(placed(mixture, truth)) is None
+    assert communities.delete(placed(mixture, truth)) is None
 
 
 def test_the_gain_of_a_split_counts_the_concentration():
@@ -163,7 +147,7 @@ def test_the_gain_of_a_split_counts_the_concentration():
     data, gains = votes(people(np.outer([1.0, -1.0], [4.0, 1.0, -1.0, -4.0]), 12), 6), []
     for concentration in (0.5, 5.0):
         mixture = mixture_of(data, Independent(2.0), concentration=concentration)
-        divided = SplitSearch().split(together(mixture), 0)
+        divided = communities.SplitSearch().split(together(mixture), 0)
         gains.append(divided.objective - together(mixture).objective)
     assert gains[1] - gains[0] == pytest.approx(np.log(10.0), abs=1e-2)
 
@@ -177,9 +161,9 @@ def make_partition(orders, labels):
     data = Comparisons.from_rankings(orders, users=range(len(orders)), items=range(4)).as_pairs()
     mixture = mixture_of(data, Independent(4.0), settings=Settings(tolerance=1e-4))
     labels, theta = np.asarray(labels, dtype=np.int32), mixture.hyper.theta
-    counts = count_pairs(mixture.answers.counts, labels, labels.max() + 1)
-    groups = tuple(Group(each, Sites.zeros(counts.shape[1]), theta) for each in counts)
-    return Partition(mixture, theta, 1.0, labels, groups)
+    counts = communities.count_pairs(mixture.answers.counts, labels, labels.max() + 1)
+    groups = tuple(communities.Group(each, Sites.zeros(counts.shape[1]), theta) for each in counts)
+    return communities.Partition(mixture, theta, 1.0, labels, groups)
 
 
 def fit_all(partition):
@@ -189,7 +173,7 @@ def fit_all(partition):
 
 def check_counts(partition):
     counts = partition.mixture.answers.counts
-    expected = count_pairs(counts, partition.assignment, len(partition.groups))
+    expected = communities.count_pairs(counts, partition.assignment, len(partition.groups))
     np.testing.assert_allclose([group.counts for group in partition.groups], expected)
     assert partition.sizes.min() > 0
 
@@ -208,7 +192,7 @@ def test_a_community_is_split_or_merged_where_it_should_be(
     orders, labels, users, is_split, low, high, rng
 ):
     start = make_partition(orders, labels)
-    moves = [split_or_merge(start, np.array(users), rng) for _ in range(20)]
+    moves = [communities.split_or_merge(start, np.array(users), rng) for _ in range(20)]
     assert all(move.is_split == is_split for move in moves)
     assert low <= sum(move.is_accepted for move in moves) <= high
     for move in moves:
@@ -224,7 +208,7 @@ def test_a_launch_draws_with_the_probabilities_that_it_states(rng):
     orders = [ORDER, ORDER[::-1], [1, 0, 2, 3], [3, 1, 2, 0], [2, 0, 1, 3]]
     partition = make_partition(orders, [0] * 5)
     anchors = np.array([3, 1])
-    launch = Launch.of(partition, np.arange(5), anchors, fit_all(partition), rng)
+    launch = communities.Launch.of(partition, np.arange(5), anchors, fit_all(partition), rng)
     total = 0.0
     for free in product([0, 1], repeat=3):
         side = np.empty(5, dtype=np.int32)
@@ -239,13 +223,15 @@ def test_a_launch_does_not_look_at_the_present_division():
     for labels in ([0] * 16, [0] * 8 + [1] * 8):
         partition, rng = make_partition(TWO_TASTES, labels), np.random.default_rng(5)
         given = np.arange(16), np.array([0, 15]), fit_all(partition)
-        launches.append(Launch.of(partition, *given, rng).log_side)
+        launches.append(communities.Launch.of(partition, *given, rng).log_side)
     np.testing.assert_array_equal(*launches)
 
 
 def test_a_launch_among_identical_users_is_finite(rng):
     partition = make_partition(AGREEING, [0] * 10)
-    launch = Launch.of(partition, np.arange(10), np.array([0, 1]), fit_all(partition), rng)
+    launch = communities.Launch.of(
+        partition, np.arange(10), np.array([0, 1]), fit_all(partition), rng
+    )
     assert np.isfinite(launch.log_side).all()
 
 
@@ -253,8 +239,8 @@ def test_gain_of_a_split_is_the_change_of_the_log_joint():
     partition = make_partition(TWO_TASTES, [0] * 8 + [1] * 8)
     whole, fits = fit_all(partition), [partition.fit(*group[:2]) for group in partition.groups]
     expected = sum(fit.log_evidence for fit in fits) - whole.log_evidence
-    expected += log_prior_of_sizes(np.array([8, 8]), 1.0)
-    expected -= log_prior_of_sizes(np.array([16]), 1.0)
+    expected += communities.log_prior_of_sizes(np.array([8, 8]), 1.0)
+    expected -= communities.log_prior_of_sizes(np.array([16]), 1.0)
     assert partition.log_gain(whole, fits, np.array([8, 8])) == pytest.approx(expected)
 
 
@@ -263,7 +249,7 @@ def test_moves_leave_the_posterior_over_partitions_as_it_is():
     exact, rng = exact_posterior(partition.mixture), np.random.default_rng(0)
     partitions = list(exact)
     for _ in range(9_000):
-        move = merge_similar_or_divide(partition, rng)
+        move = communities.merge_similar_or_divide(partition, rng)
         assert move.is_accepted == (move.partition is not partition)
         outcomes.add((move.is_split, move.is_accepted))
         partition = move.partition
@@ -288,7 +274,7 @@ def test_moves_leave_the_posterior_over_partitions_as_it_is():
 def test_similar_communities_are_merged(orders, labels, sizes, rng):
     start = make_partition(orders, labels)
     for _ in range(5):
-        merged = merge_similar(start, rng).partition
+        merged = communities.merge_similar(start, rng).partition
         check_counts(merged)
         assert sorted(merged.sizes.tolist()) in sizes
         assert len(set(merged.assignment[-3:])) == 1
@@ -296,7 +282,7 @@ def test_similar_communities_are_merged(orders, labels, sizes, rng):
 
 def test_a_division_is_rare_but_consistent(rng):
     start = make_partition([ORDER, OTHER] * 4, [0] * 8)
-    moves = (divide_by_coin(start, rng) for _ in range(300))
+    moves = (communities.divide_by_coin(start, rng) for _ in range(300))
     accepted = [move.partition for move in moves if move.is_accepted]
     assert accepted
     check_counts(accepted[0])
