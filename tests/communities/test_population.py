@@ -40,9 +40,8 @@ class Known:
 
 def test_shares_are_as_uncertain_as_a_sample_of_people():
     one, other = np.array([[1.5, 0.5, 0.0, -0.5, -1.5], [0.5, -1.5, 0.0, 1.5, -0.5]])
-    found = communities.Population.of_communities(
-        (Known(one), Known(other)), np.array([30.0, 10.0])
-    )
+    known, sizes = (Known(one), Known(other)), np.array([30.0, 10.0])
+    found = communities.Population.of_communities(known, sizes)
     shares = np.random.default_rng(0).beta(30.0, 10.0, (200_000, 1))
     draws = shares * one + (1.0 - shares) * other
     mean, var = found.relative_to(found)
@@ -63,17 +62,12 @@ def test_communities_explain_what_is_communal_and_not_what_is_personal(
     """Users of two opposite tastes who deviate from theirs by so much."""
     two = np.outer([1.0, -1.0], [2.0, 1.0, 0.0, -1.0, -2.0])
     data = votes(people(two, n_users, deviation, seed=2), 14, seed=2)
-    sizes = np.array([n_users // 2, n_users // 2])
-    draw = communities.Draw(
-        sizes, two, np.zeros((2, 0)), np.ones(2, dtype=bool), chain=0, labels=np.arange(2)
-    )
+    sizes, both = np.full(2, n_users // 2), np.ones(2, dtype=bool)
+    draw = communities.Draw(sizes, two, np.zeros((2, 0)), both, chain=0, labels=np.arange(2))
     draws = communities.Draws((draw,), Probit(), 2)
     start = UserHyper(Independent(), Constant(1.0), 0.5, Probit())
-    given = (
-        draws.membership(communities.Answers.of(data)),
-        draws.membership,
-        Inputs(index=np.arange(5)),
-    )
+    members = draws.membership(communities.Answers.of(data))
+    given = members, draws.membership, Inputs(index=np.arange(5))
     assert low <= communities.fit_personal(data, *given, start)[1] <= high
 
 
@@ -98,25 +92,14 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     monkeypatch.setattr("penchant.communities.population.FIT_TOLERANCE", 1e-10)
     n_items, shared, variance, n_users = 10, 0.4, 2.0, 12
     data = votes(people(tastes(1, n_items, 1.0), n_users, 1.0), 7)
-    problem = UserProblem.of(
-        Inputs(index=np.arange(n_items)),
-        Inputs(index=np.arange(n_users)),
-        Rows.by_user(data),
-        Settings(tolerance=1e-10),
-    )
+    items, users = (Inputs(index=np.arange(n)) for n in (n_items, n_users))
+    problem = UserProblem.of(items, users, Rows.by_user(data), Settings(tolerance=1e-10))
     hyper = UserHyper(Independent(variance), Constant(1.0), shared, Probit())
     expected = solve(problem, hyper).inference.log_evidence
     answers = communities.Answers.of(data)
-    counts, at = answers.counts, answers.counts.indices
-    loading = np.eye(n_items)[answers.winner] - np.eye(n_items)[answers.loser]
-    personal = communities.PersonalVotes(
-        counts.indptr.astype(np.intp),
-        counts.data.astype(np.float64),
-        np.zeros(counts.nnz),
-        loading[at],
-        answers.outcomes.part(at),
-        Probit(),
-    )
+    loading = answers.differences(n_items).matrix().toarray()
+    given = answers, np.zeros(answers.n_answers), loading, Probit()
+    personal = communities.PersonalVotes.of(*given)
     K = variance * np.eye(n_items)
     effects = communities.UserEffectMixture(personal, K, shared * K, learn_spread=False)
     spread = (1.0 - shared) * K

@@ -167,14 +167,21 @@ class PersonalVotes:
     outcomes: Outcomes
     likelihood: Likelihood
 
+    @classmethod
+    def of(
+        cls, answers: Answers, offset: FloatArray, loading: FloatArray, likelihood: Likelihood
+    ) -> "PersonalVotes":
+        """From everybody's answers: offset (m,) and loading (m, q) of the distinct ones."""
+        counts, at = answers.counts, answers.counts.indices
+        given = counts.indptr.astype(np.intp), counts.data.astype(np.float64)
+        return cls(*given, offset[at], loading[at], answers.outcomes.part(at), likelihood)
+
     @property
     def n_users(self) -> int:
-        """U."""
         return len(self.starts) - 1
 
     @property
     def n_directions(self) -> int:
-        """q."""
         return int(self.loading.shape[1])
 
     @cached_property
@@ -514,26 +521,12 @@ def single_population(result: SearchResult, threshold: float = -np.inf) -> Singl
     mixture = result.allocation.mixture
     allocation, _ = learn(single_component(mixture, mixture.hyper.theta))
     component, loading = allocation.components[0], _directions(allocation, result)
-    votes = personal_votes(allocation, loading, mixture.answers)
+    likelihood = allocation.model.hyper.likelihood
+    votes = PersonalVotes.of(mixture.answers, component.state.mean, loading, likelihood)
     # both models contain the votes; the cost of the common utilities is not in the effects' model
     rest = allocation.objective - component.log_z - component.cost
     effects, modes = fit_single_mode(votes, mixture.concentration, threshold - rest)
     return SinglePopulation(allocation, loading, effects, modes, modes.objective + rest)
-
-
-def personal_votes(
-    allocation: VariationalState, loading: FloatArray, answers: Answers
-) -> PersonalVotes:
-    """Answers as votes along the directions, about the common utilities."""
-    counts = answers.counts
-    return PersonalVotes(
-        counts.indptr.astype(np.intp),
-        counts.data.astype(np.float64),
-        allocation.components[0].state.mean[counts.indices],
-        loading[counts.indices],
-        answers.outcomes.part(counts.indices),
-        allocation.model.hyper.likelihood,
-    )
 
 
 def _directions(allocation: VariationalState, result: SearchResult) -> FloatArray:
@@ -697,7 +690,11 @@ def _members(single: SinglePopulation, modes: Modes, answers: Answers) -> FloatA
     if len(membership) < answers.n_users:
         size = max(1, CHOICE_ANSWERS * answers.n_users // answers.counts.nnz)
         some = (replace(answers, counts=rows) for _, rows in answers.shards(size))
-        votes = (personal_votes(single.allocation, single.loading, each) for each in some)
+        mean, likelihood = (
+            single.allocation.components[0].state.mean,
+            single.effects.votes.likelihood,
+        )
+        votes = (PersonalVotes.of(each, mean, single.loading, likelihood) for each in some)
         membership = np.concatenate([modes.predict_membership(each) for each in votes])
     order = np.argsort(-membership.sum(axis=0), kind="stable")
     return np.ascontiguousarray(membership[:, order])

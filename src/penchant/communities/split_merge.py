@@ -5,14 +5,12 @@ scores of the members, s_u = Φᵀ Dᵀ (P_u h): how each would move the common 
 of the posterior, where H = C Cᵀ, scores of people of one taste are noise and their covariance ends
 at (1 + √(r_eff / N))²; a community of two components sticks out.
 
-*Chains*: Gibbs steps move one user at a time, and a community that should be two stays one for a
-long time. Here a whole community is split, or two are merged, and the change is accepted with the
-utilities integrated out (Jain and Neal, 2004). `split_or_merge` picks two users and proposes by a
-*launch*: from all users concerned, blind to how they are now divided, it finds a division in two;
-then every user takes a side independently with known probability. `merge_similar_or_divide`
-proposes to merge two communities of like answers, or to divide one by coin: where two communities
-share a taste, users pass between them one by one for thousands of sweeps, and no launch finds their
-division again.
+*Chains*: Gibbs steps move one user at a time. Here a whole community is split, or two are merged,
+and the change is accepted with the utilities integrated out (Jain and Neal, 2004). `split_or_merge`
+picks two users and proposes by a *launch*: from all users concerned, blind to how they are now
+divided, it finds a division in two; then every user takes a side independently with known
+probability. `merge_similar_or_divide` proposes to merge two communities of like answers, or to
+divide one by coin: where two communities share a taste, no launch finds their division again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -398,7 +396,10 @@ class Partition:
     def merge(
         self, pair: IntArray, start: gp.Sites | None = None
     ) -> tuple["Partition", ComponentFit, float]:
-        """A pair of communities as one, in the place of the first; its fit, and what it loses."""
+        """A pair of communities as one, in the place of the first; its fit, and what it loses.
+
+        start: sites that the fit starts from, by default those of the first community's fit.
+        """
         one, other = (self.groups[c] for c in pair)
         parts = [self.fit(*each[:2]) for each in (one, other)]
         counts = one.counts + other.counts
