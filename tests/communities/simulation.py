@@ -1,19 +1,14 @@
 """Simulated users of a few tastes, mixtures of their answers, states and partitions of chains."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from penchant.communities import (
-    Answers,
-    ChainState,
-    MixtureData,
-    count_pairs,
-    fit_community,
-    log_prior_of_sizes,
-)
+from penchant import communities
 from penchant.data import Comparisons
 from penchant.gp import ItemHyper
 from penchant.kernels import Independent, Inputs
-from penchant.likelihoods import Probit
+from penchant.likelihoods import Gaussian, Outcomes, Probit
 
 
 def tastes(k, n_items, scale=1.5, seed=5):
@@ -46,19 +41,24 @@ def mixture_of(data, kernel=None, likelihood=None, X=None, **options):
     """The mixture of the answers in some comparisons."""
     hyper = ItemHyper(kernel or Independent(), likelihood or Probit())
     items = Inputs(X, index=np.arange(data.n_items))
-    return MixtureData(Answers.of(data), items, hyper, **options)
+    return communities.MixtureData(communities.Answers.of(data), items, hyper, **options)
 
 
-def planted(k, n_items, n_users, n_votes, seed=0, scale=1.5, kernel=None, **options):
-    """A mixture of users of k tastes, and the taste of each."""
-    data = votes(people(tastes(k, n_items, scale), n_users), n_votes, seed)
-    return mixture_of(data, kernel, **options), np.arange(n_users) % k
+def with_outcomes(mixture, likelihood):
+    """The mixture with another likelihood, and with ties and margins where that needs them."""
+    rng, m, outcomes = np.random.default_rng(1), mixture.answers.n_answers, Outcomes()
+    if likelihood.n_answers == 3:
+        outcomes = Outcomes(tie=rng.random(m) < 0.2)
+    if isinstance(likelihood, Gaussian):
+        outcomes = Outcomes(margin=1.0 + rng.standard_normal(m))
+    hyper = mixture.hyper._replace(likelihood=likelihood)
+    return replace(mixture, answers=replace(mixture.answers, outcomes=outcomes), hyper=hyper)
 
 
 def blank_state(assignment, utilities, n_answers=1, concentration=1.0, theta=(), seed=(0,)):
     """A chain with users in these communities, before its first sweep."""
     blank, theta = np.zeros((len(utilities), n_answers)), np.asarray(theta, dtype=float)
-    return ChainState(
+    return communities.ChainState(
         assignment=np.asarray(assignment, dtype=np.int32),
         utilities=utilities,
         tau=blank,
@@ -93,9 +93,11 @@ def exact_posterior(mixture):
     log_joint = {}
     for partition in partitions(mixture.answers.n_users):
         labels = np.array(partition, dtype=np.int32)
-        counts = count_pairs(mixture.answers.counts, labels, labels.max() + 1)
-        evidence = sum(fit_community(mixture, c, mixture.hyper.theta).log_evidence for c in counts)
-        log_joint[partition] = evidence + log_prior_of_sizes(np.bincount(labels), 1.0)
+        counts = communities.count_pairs(mixture.answers.counts, labels, labels.max() + 1)
+        evidence = sum(
+            communities.fit_community(mixture, c, mixture.hyper.theta).log_evidence for c in counts
+        )
+        log_joint[partition] = evidence + communities.log_prior_of_sizes(np.bincount(labels), 1.0)
     top = max(log_joint.values())
     total = sum(np.exp(value - top) for value in log_joint.values())
     return {key: np.exp(value - top) / total for key, value in log_joint.items()}

@@ -19,7 +19,6 @@ from penchant.communities import (
     soft_counts,
 )
 from penchant.data import Comparisons
-from penchant.errors import DataError
 from penchant.kernels import Independent
 from penchant.likelihoods import Logit, Probit, Ties
 from penchant.models import choice_log_predictive
@@ -34,15 +33,11 @@ rows = st.lists(
 )
 
 
-def build(rows):
-    user, winner, loser, tie = zip(*rows, strict=True)
-    return Comparisons.from_pairs(winner, loser, user=user, tie=tie, items=range(4), users=range(5))
-
-
 @given(rows)
 @settings(max_examples=60, deadline=None)
 def test_every_vote_is_counted_where_it_belongs(rows):
-    data = build(rows)
+    user, winner, loser, tie = zip(*rows, strict=True)
+    data = Comparisons.from_pairs(winner, loser, user=user, tie=tie, items=range(4), users=range(5))
     answers = Answers.of(data)
     dense = answers.counts.toarray()
     tie = np.zeros(answers.n_answers, bool)
@@ -68,26 +63,17 @@ def test_distinct_answers_are_the_same_sorted_or_not(monkeypatch, rng):
     np.testing.assert_array_equal(table.keys, by_sorting.keys)
 
 
-def test_indices_and_values_take_four_bytes(rng):
-    data = Comparisons.from_pairs([0, 1], [1, 0], user=[0, 1])
+def test_counts_take_four_bytes_and_silent_users_have_empty_rows():
+    data = Comparisons.from_pairs([0], [1], user=["b"], users=["a", "b", "c"])
     counts = Answers.of(data).counts
     assert counts.indices.dtype == counts.indptr.dtype == np.int32
     assert counts.data.dtype == np.float32
+    assert np.diff(counts.indptr).tolist() == [0, 1, 0]
 
 
 def test_margins_tell_answers_apart():
     data = Comparisons.from_pairs([0, 0], [1, 1], user=[0, 1], margin=[1.0, 2.0])
     assert Answers.of(data).n_answers == 2
-
-
-def test_users_without_votes_have_empty_rows():
-    data = Comparisons.from_pairs([0], [1], user=["b"], users=["a", "b", "c"])
-    assert np.diff(Answers.of(data).counts.indptr).tolist() == [0, 1, 0]
-
-
-def test_anonymous_votes_are_refused():
-    with pytest.raises(DataError, match="do not say who"):
-        Answers.of(Comparisons.from_pairs([0], [1]))
 
 
 def test_table_holds_log_probabilities_of_the_answers():
@@ -184,13 +170,8 @@ def test_one_community_is_the_laplace_fit_of_the_same_choices(mixed):
         crowd = crowd_of(mixed, likelihood)
         model = crowd.model(crowd.hyper.theta)
         taste = fit_to_the_end(model, crowd.answers.count)
-        whole = pc.PreferenceGP(
-            Independent(1.3),
-            likelihood=likelihood,
-            inference="laplace",
-            optimize=None,
-            clustered=False,
-        )
+        how = {"inference": "laplace", "optimize": None, "clustered": False}
+        whole = pc.PreferenceGP(Independent(1.3), likelihood=likelihood, **how)
         whole.fit(None, mixed.pooled())
         got, want = model.posterior(taste), whole.posterior_
         i, j = np.triu_indices(N, 1)
@@ -296,31 +277,28 @@ def check_shares(pairs, f):
         assert abs(wins[i, j] - n * p) < 4.0 * np.sqrt(n * p * (1.0 - p))
 
 
-def test_a_pair_of_every_choice_is_a_pair_s_answer():
-    rng = np.random.default_rng(0)
-    f = np.array([1.0, 0.0, -0.5, 0.3])
-    orders = np.argsort(-(f + rng.gumbel(size=(10_000, 4))), axis=1)
+F = np.array([1.0, 0.0, -0.5, 0.3])
+
+
+def test_a_pair_of_every_choice_is_a_pair_s_answer(rng):
+    orders = np.argsort(-(F + rng.gumbel(size=(10_000, 4))), axis=1)
     users = np.arange(10_000) % 7
     data = pc.Comparisons.from_rankings(orders.tolist(), users=users, items=range(4))
     data += pc.Comparisons.from_pairs([3], [0], user=[0], items=range(4))
     pairs = separate_pairs(data)
     assert pairs.rankings is None
     assert pairs.n_comparisons == 3 * 10_000 + 1
-    check_shares(pairs, f)
+    check_shares(pairs, F)
 
 
-def test_a_pair_of_a_choice_of_several_at_once():
-    rng = np.random.default_rng(1)
-    f = np.array([1.0, 0.0, -0.5, 0.3])
-    subsets = list(combinations(range(4), 2))
-    weight = np.exp([f[list(s)].sum() for s in subsets])
-    drawn = rng.choice(len(subsets), 10_000, p=weight / weight.sum())
-    chosen = [list(subsets[k]) for k in drawn]
-    sets = [range(4)] * len(chosen)
-    data = pc.Comparisons.from_choices(chosen, sets, user=np.zeros(10_000, int), items=range(4))
-    pairs = separate_pairs(data)
+def test_a_pair_of_a_choice_of_several_at_once(rng):
+    subsets = np.array([*combinations(range(4), 2)])
+    weight = np.exp(F[subsets].sum(axis=1))
+    chosen = subsets[rng.choice(6, 10_000, p=weight / weight.sum())].tolist()
+    given = {"user": np.zeros(10_000, int), "items": range(4)}
+    pairs = separate_pairs(pc.Comparisons.from_choices(chosen, [range(4)] * 10_000, **given))
     assert pairs.n_comparisons == 10_000
-    check_shares(pairs, f)
+    check_shares(pairs, F)
 
 
 def test_a_camp_believes_what_its_own_rankings_say(camps):
@@ -361,20 +339,3 @@ def test_more_rankings_and_fewer_are_placed_as_in_a_refit(camps):
     np.testing.assert_allclose(
         told.predict_proba(pairs, users="a1"), model.predict_proba(pairs, users="a1"), atol=1e-9
     )
-
-
-def test_chains_take_the_pairs_of_rankings(camps):
-    data, _ = camps
-    chains = pc.CommunityGP(
-        inference="mcmc", n_sweeps=2, n_chains=1, random_state=0, progress=False
-    )
-    with pytest.warns(pc.ConvergenceWarning):
-        chains.fit(None, data)
-    assert chains.comparisons_.rankings is None
-
-
-def test_personal_taste_beside_rankings(camps):
-    data, _ = camps
-    model = pc.CommunityGP(random_state=0, personal=True).fit(None, data)
-    assert model.personal_ is not None
-    assert model.predict(users="a0").shape == (1, 8)

@@ -26,14 +26,8 @@ def make_draw(order, chain=0, extra=0):
     """The three tastes in some order, and perhaps communities of one user that mean nothing."""
     utilities = np.concatenate([TASTES[order], np.tile(TASTES[:1], (extra, 1))])
     sizes = np.concatenate([np.array([30, 20, 10])[order], np.ones(extra, dtype=int)])
-    return Draw(
-        sizes=sizes,
-        utilities=utilities,
-        likelihood_thetas=np.zeros((len(sizes), 0)),
-        is_supported=np.arange(len(sizes)) < 3,
-        chain=chain,
-        labels=np.arange(len(sizes)),
-    )
+    labels = np.arange(len(sizes))
+    return Draw(sizes, utilities, np.zeros((len(sizes), 0)), labels < 3, chain, labels)
 
 
 @pytest.fixture
@@ -52,15 +46,11 @@ def draws(answers):
 
 
 def test_the_same_community_has_the_same_label_in_every_draw(draws):
+    """What is left over counts where its users are."""
     assert draws.n_communities == 3
     for draw in draws.kept:
-        for utilities, label in zip(draw.utilities[:3], draw.labels[:3], strict=True):
-            np.testing.assert_array_equal(utilities, TASTES[label])
-
-
-def test_what_is_left_over_counts_where_its_users_are(draws):
-    extra = draws.kept[3].labels[3:]
-    assert (extra == 0).all()
+        np.testing.assert_array_equal(draw.utilities, TASTES[draw.labels])
+    assert (draws.kept[3].labels[3:] == 0).all()
 
 
 def test_memberships_sum_to_one_and_follow_the_answers(draws, answers):
@@ -113,16 +103,16 @@ def test_chains_have_converged_where_there_is_no_advice(said, changed):
     assert (found.advice() or "").find(said or "") >= 0
 
 
-def test_chains_that_never_move_agree_or_never_will():
-    still = np.full(5, 3.0)
-    assert potential_scale_reduction([still, still]) == 1.0
-    assert potential_scale_reduction([still, still + 1.0]) == np.inf
-
-
-def test_scale_reduction_by_hand():
-    """Means 1 and 3, variances 1 and 1: √(2/3 + 2/1)."""
-    traces = [np.array([0.0, 1.0, 2.0]), np.array([2.0, 3.0, 4.0])]
-    assert potential_scale_reduction(traces) == pytest.approx(np.sqrt(2.0 / 3.0 + 2.0))
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([3.0] * 5, [3.0] * 5, 1.0),  # chains that never move agree or never will
+        ([3.0] * 5, [4.0] * 5, np.inf),
+        ([0.0, 1.0, 2.0], [2.0, 3.0, 4.0], np.sqrt(2.0 / 3.0 + 2.0)),  # variances 1 and 1
+    ],
+)
+def test_scale_reduction_by_hand(one, other, expected):
+    assert potential_scale_reduction([np.array(one), np.array(other)]) == pytest.approx(expected)
 
 
 def test_effective_size_of_an_autoregression():

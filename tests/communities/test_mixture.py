@@ -7,16 +7,7 @@ import pytest
 from scipy.special import entr
 
 import penchant as pc
-from penchant.communities import (
-    ComponentTables,
-    Members,
-    common_effects,
-    converge_parts,
-    infer_beside_effects,
-    log_likelihoods,
-    responsibilities,
-    soft_counts,
-)
+from penchant import communities
 from penchant.gp import Rows
 from penchant.kernels import Independent
 from tests.communities.simulation import mixture_of, people, votes
@@ -29,13 +20,15 @@ def test_sweeps_over_parts_end_where_nothing_is_gained():
     answers, asked = model_data.answers, []
 
     def ask(told):
-        r = responsibilities(log_likelihoods(answers.counts, told.table) + told.log_weights)
+        r = communities.responsibilities(answers.counts, *told)
         asked.append(told)
-        return Members(soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum()))
+        return communities.Members(
+            communities.soft_counts(answers, r), r.sum(axis=0), float(entr(r).sum())
+        )
 
     slopes = (answers.winner > answers.loser) - 0.5
-    start = ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
-    settled = converge_parts(model_data.model(model_data.hyper.theta), start, 40, ask)
+    start = communities.ComponentTables(np.column_stack([slopes, -slopes]), np.zeros(2))
+    settled = communities.converge_parts(model_data.model(model_data.hyper.theta), start, ask)
     np.testing.assert_allclose(settled.sizes, [20.0, 20.0], atol=0.1)
     assert len(asked) < 8
     assert any(settled.given is tables for tables in asked[-2:])  # never a lower objective
@@ -55,7 +48,7 @@ def test_effects_of_all_communities_are_in_units_of_their_own_priors(rng):
     assert sd[0] < 0.2
     own = [1.0 / p.effects.covariance(p.lower)[0, 0] for p in posteriors]
     total = sum(own) - sd[0] ** -2
-    names, (mean, var) = common_effects(tuple(posteriors))
+    names, (mean, var) = communities.common_effects(tuple(posteriors))
     assert names == ("length",)
     assert var[0] == pytest.approx(1.0 / total)
     pull = sum(p * posterior.effects.mean[0] for p, posterior in zip(own, posteriors, strict=True))
@@ -83,6 +76,6 @@ def test_a_community_that_nobody_belongs_to_stays_as_it_is():
     for nobody in (0.0, 1e-6):
         membership = np.array([[1.0 - nobody, nobody]] * 2)
         rows = Rows.by_user(data.bare())
-        inferred = infer_beside_effects((known, known), membership, rows, None)
+        inferred = communities.infer_beside_effects((known, known), membership, rows, None)
         assert inferred[0] is not known
         assert inferred[1] is known

@@ -6,42 +6,51 @@ from functools import cache
 import numpy as np
 import pytest
 
-from penchant.communities import (
-    COMMUNAL_SHARES,
-    Answers,
-    Draw,
-    Draws,
-    Modes,
-    PersonalVotes,
-    UserEffectMixture,
-    extrapolate,
-    find_communities,
-    find_variation,
-    fit_modes,
-    fit_personal,
-    fit_single_mode,
-    item_effect_share,
-    join_nearest,
-    single_population,
-    with_communal_share,
-    with_item_effects,
-)
-from penchant.gp import Rows, Settings, Sites, UserHyper, UserProblem, solve
+from penchant import communities
+from penchant.gp import Normal, Rows, Settings, Sites, UserHyper, UserProblem, solve
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit
 from penchant.metrics import adjusted_rand
 from tests.communities.simulation import mixture_of, people, tastes, votes
 
 
-@pytest.mark.parametrize("s", COMMUNAL_SHARES)
+@pytest.mark.parametrize("s", communities.COMMUNAL_SHARES)
 def test_the_prior_over_users_is_the_one_that_is_written(rng, s):
     M = rng.dirichlet(np.ones(3), size=6)
     start = UserHyper(Independent(), Constant(1.0), 0.3, Probit())
-    hyper = with_communal_share(start, s)
+    hyper = communities.with_communal_share(start, s)
     users = Inputs(M, index=np.arange(6))
     found = hyper.sharing * hyper.user_kernel(users) + (1.0 - hyper.sharing) * np.eye(6)
     expected = 0.3 + 0.7 * (s * M @ M.T + (1.0 - s) * np.eye(6))
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+class Known:
+    """Utilities that are known for sure."""
+
+    def __init__(self, mean):
+        self.mean, self.var = mean, np.zeros_like(mean)
+
+    def covariance(self):
+        return np.zeros((len(self.mean), len(self.mean)))
+
+    def relative_to(self, others):
+        return Normal(self.mean - others.mean.mean(), self.var)
+
+
+def test_shares_are_as_uncertain_as_a_sample_of_people():
+    one, other = np.array([[1.5, 0.5, 0.0, -0.5, -1.5], [0.5, -1.5, 0.0, 1.5, -0.5]])
+    known, sizes = (Known(one), Known(other)), np.array([30.0, 10.0])
+    found = communities.Population.of_communities(known, sizes)
+    shares = np.random.default_rng(0).beta(30.0, 10.0, (200_000, 1))
+    draws = shares * one + (1.0 - shares) * other
+    mean, var = found.relative_to(found)
+    less = draws - draws.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(mean, less.mean(axis=0), atol=5e-3)
+    np.testing.assert_allclose(var, less.var(axis=0), rtol=0.02, atol=1e-12)
+    np.testing.assert_allclose(found.covariance, np.cov(draws.T), rtol=0.02, atol=1e-9)
+    expected = np.sqrt(3.0 / 16.0) * np.abs(one - other)
+    np.testing.assert_allclose(found.spread, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -53,17 +62,18 @@ def test_communities_explain_what_is_communal_and_not_what_is_personal(
     """Users of two opposite tastes who deviate from theirs by so much."""
     two = np.outer([1.0, -1.0], [2.0, 1.0, 0.0, -1.0, -2.0])
     data = votes(people(two, n_users, deviation, seed=2), 14, seed=2)
-    sizes = np.array([n_users // 2, n_users // 2])
-    draw = Draw(sizes, two, np.zeros((2, 0)), np.ones(2, dtype=bool), chain=0, labels=np.arange(2))
-    draws = Draws((draw,), Probit(), 2)
+    sizes, both = np.full(2, n_users // 2), np.ones(2, dtype=bool)
+    draw = communities.Draw(sizes, two, np.zeros((2, 0)), both, chain=0, labels=np.arange(2))
+    draws = communities.Draws((draw,), Probit(), 2)
     start = UserHyper(Independent(), Constant(1.0), 0.5, Probit())
-    given = draws.membership(Answers.of(data)), draws.membership, Inputs(index=np.arange(5))
-    assert low <= fit_personal(data, *given, start)[1] <= high
+    members = draws.membership(communities.Answers.of(data))
+    given = members, draws.membership, Inputs(index=np.arange(5))
+    assert low <= communities.fit_personal(data, *given, start)[1] <= high
 
 
 @pytest.mark.parametrize(("length", "expected"), [(1.0, 4.0), (0.5, 2.0), (2.0, 16.0)])
 def test_a_step_of_the_spread_is_taken_on_the_logarithmic_scale(length, expected):
-    moved = extrapolate(np.diag([1.0, 2.0]), np.diag([4.0, 2.0]), length)
+    moved = communities.extrapolate(np.diag([1.0, 2.0]), np.diag([4.0, 2.0]), length)
     np.testing.assert_allclose(moved, np.diag([expected, 2.0]), atol=1e-9)
 
 
@@ -72,8 +82,8 @@ def test_the_nearest_two_are_joined_by_their_sizes():
     membership = np.array([[1.0, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]] + [[0.0, 0.0, 1.0]] * 4)
     means = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, -2.0]])
     spread = np.diag([100.0, 0.01])
-    modes = Modes(membership, means, np.zeros((3, 2, 2)), spread, Sites.zeros(1))
-    fewer = join_nearest(modes)
+    modes = communities.Modes(membership, means, np.zeros((3, 2, 2)), spread, Sites.zeros(1))
+    fewer = communities.join_nearest(modes)
     np.testing.assert_allclose(fewer.means, [[1.0, 0.0], [0.0, -2.0]])
     np.testing.assert_array_equal(fewer.membership.sum(axis=0), [4.0, 4.0])
 
@@ -82,27 +92,16 @@ def test_one_community_with_personal_variation_is_the_multi_user_model(monkeypat
     monkeypatch.setattr("penchant.communities.population.FIT_TOLERANCE", 1e-10)
     n_items, shared, variance, n_users = 10, 0.4, 2.0, 12
     data = votes(people(tastes(1, n_items, 1.0), n_users, 1.0), 7)
-    problem = UserProblem.of(
-        Inputs(index=np.arange(n_items)),
-        Inputs(index=np.arange(n_users)),
-        Rows.by_user(data),
-        Settings(tolerance=1e-10),
-    )
+    items, users = (Inputs(index=np.arange(n)) for n in (n_items, n_users))
+    problem = UserProblem.of(items, users, Rows.by_user(data), Settings(tolerance=1e-10))
     hyper = UserHyper(Independent(variance), Constant(1.0), shared, Probit())
     expected = solve(problem, hyper).inference.log_evidence
-    answers = Answers.of(data)
-    counts, at = answers.counts, answers.counts.indices
-    loading = np.eye(n_items)[answers.winner] - np.eye(n_items)[answers.loser]
-    personal = PersonalVotes(
-        counts.indptr.astype(np.intp),
-        counts.data.astype(np.float64),
-        np.zeros(counts.nnz),
-        loading[at],
-        answers.outcomes.part(at),
-        Probit(),
-    )
+    answers = communities.Answers.of(data)
+    loading = answers.differences(n_items).matrix().toarray()
+    given = answers, np.zeros(answers.n_answers), loading, Probit()
+    personal = communities.PersonalVotes.of(*given)
     K = variance * np.eye(n_items)
-    effects = UserEffectMixture(personal, K, shared * K, learn_spread=False)
+    effects = communities.UserEffectMixture(personal, K, shared * K, learn_spread=False)
     spread = (1.0 - shared) * K
     one = effects.fit(effects.start(np.ones((n_users, 1)), spread))
     # less the prior of S, and of everybody being together
@@ -117,14 +116,14 @@ def draw_votes(rng, own, n_votes):
     sign = np.where(g + rng.standard_normal(len(g)) > 0, 1.0, -1.0)
     starts, rows = np.arange(0, len(g) + 1, n_votes), sign[:, None] * loading
     counts = np.ones(len(g))
-    return PersonalVotes(starts, counts, 0.0 * counts, rows, Outcomes(), Probit())
+    return communities.PersonalVotes(starts, counts, 0.0 * counts, rows, Outcomes(), Probit())
 
 
 def test_the_spread_is_learned():
     rng = np.random.default_rng(0)
     spread = np.diag([1.0, 0.1])
     own = rng.multivariate_normal([0.5, 0.0], spread, 400)
-    _, one = fit_single_mode(draw_votes(rng, own, 40), 1.0)
+    _, one = communities.fit_single_mode(draw_votes(rng, own, 40), 1.0)
     np.testing.assert_allclose(one.spread, spread, atol=0.2)
     np.testing.assert_allclose(one.means[0], [0.5, 0.0], atol=0.15)
 
@@ -135,9 +134,9 @@ def test_modes_beat_one_only_where_there_are_modes():
     for centres, width in (([[1.5, 0.0], [-1.5, 0.0]], 0.3), (np.zeros((2, 2)), 1.5)):
         own = np.array(centres)[side] + [width, 0.3] * rng.standard_normal((300, 2))
         personal = draw_votes(rng, own, 30)
-        effects, one = fit_single_mode(personal, 1.0)
+        effects, one = communities.fit_single_mode(personal, 1.0)
         cut = own[:, 0] > 0
-        modes = fit_modes(effects, one, np.column_stack([cut, ~cut]).astype(float))
+        modes = communities.fit_modes(effects, one, np.column_stack([cut, ~cut]).astype(float))
         gains.append(modes.objective - one.objective)
         # the same people, as strangers to whom the modes are known already
         np.testing.assert_allclose(modes.predict_membership(personal), modes.membership, atol=0.02)
@@ -149,11 +148,11 @@ def test_modes_beat_one_only_where_there_are_modes():
 def searched(k, spread, n_users=240, n_votes=25, n_items=8, prior=None):
     """The result of a plain search among users of k tastes."""
     data = votes(people(tastes(k, n_items), n_users, spread), n_votes, seed=k)
-    return find_communities(mixture_of(data, concentration_prior=prior))
+    return communities.find_communities(mixture_of(data, concentration_prior=prior))
 
 
 def variation(result, required=False, fixed=False):
-    return find_variation(result, required=required, fixed=fixed)
+    return communities.find_variation(result, required=required, fixed=fixed)
 
 
 def test_communities_of_people_alike_need_no_personal_taste():
@@ -166,7 +165,7 @@ def test_directions_of_many_items_are_paid_for():
     result = searched(4, 0.2, n_users=400, n_votes=14, n_items=40)
     assert result.n_communities == 4
     assert adjusted_rand(np.arange(400) % 4, result.labels) > 0.8
-    single = single_population(result)
+    single = communities.single_population(result)
     _, gain = single.modes_of(result)
     assert single.evidence + gain > result.objective + 50.0
     assert single.evidence + gain - single.cost < result.objective
@@ -180,7 +179,7 @@ def test_personal_taste_is_not_mistaken_for_communities():
     assert varied.membership.shape == (240, 1)
     assert varied.evidence > result.objective + 10.0
     # a spread along all directions costs nothing: none was chosen among others
-    single = single_population(result)
+    single = communities.single_population(result)
     assert single.loading.shape[1] == 7
     assert single.cost == pytest.approx(0.0, abs=1.0)
     # a given number of communities stays
@@ -220,9 +219,11 @@ def test_item_random_effects_are_measured_and_drawn(share):
     rng, n_items = np.random.default_rng(1), 40
     own = np.sqrt(share) * rng.standard_normal((200, n_items))
     data = votes(tastes(1, n_items, 1.0) + own, 40, noise=np.sqrt(1.0 - 2.0 * share))
-    single = single_population(find_communities(mixture_of(data), n_communities=1))
+    single = communities.single_population(
+        communities.find_communities(mixture_of(data), n_communities=1)
+    )
     # what the widest directions take of it is no longer the items'
-    measured = item_effect_share(single)
+    measured = communities.item_effect_share(single)
     assert 0.3 * share <= measured < share + 0.03
-    moved = with_item_effects(single, np.zeros(len(single.effects.votes.count)), rng)
+    moved = communities.with_item_effects(single, np.zeros(len(single.effects.votes.count)), rng)
     assert moved.var() == pytest.approx(2.0 * measured / (1.0 - 2.0 * measured), rel=0.1)

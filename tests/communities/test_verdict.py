@@ -1,6 +1,5 @@
 """Whether communities are real: evidence, halves of the votes, simulated crowds."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,9 +14,9 @@ from penchant.communities import (
     single_population,
 )
 from penchant.data import Comparisons
-from penchant.likelihoods import Gaussian, Outcomes, Ties
+from penchant.likelihoods import Gaussian, Ties
 from penchant.models import CommunityGP
-from tests.communities.simulation import mixture_of, people, tastes, votes
+from tests.communities.simulation import mixture_of, people, tastes, votes, with_outcomes
 
 N_ITEMS = 10
 
@@ -65,23 +64,21 @@ def test_very_many_people_are_judged_by_some(monkeypatch):
         assert support.sentence.endswith("(by 150 of 300 people)")
 
 
-def test_two_votes_each_are_too_few():
-    support = judge(find_communities(mixture_of(votes(crowd(2, 0.5, n_users=30), 2))))
-    assert support.verdict == "too few"
-    assert support.sentence.startswith("too few votes")
+OPPOSED = np.outer([1.0, -1.0], tastes(1, N_ITEMS)[0])
 
 
-def test_forty_people_in_two_opposed_camps():
-    opposed = np.outer([1.0, -1.0], tastes(1, N_ITEMS)[0])
-    support = judge(find_communities(mixture_of(votes(people(opposed, 40), 20))))
-    assert support.verdict == "supported"
-    assert support.n_communities == 2
-
-
-def test_ratings_as_pairs_are_no_communities():
-    """A user's opinion of an item is in all of their pairs with it, without any noise."""
-    data = votes(people(tastes(1, 30, 1.0), 150, 1.0), 30, noise=0.0)
-    assert judge(find_communities(mixture_of(data))).verdict != "supported"
+@pytest.mark.parametrize(
+    ("utilities", "n_votes", "noise", "sentence"),
+    [
+        (crowd(2, 0.5, n_users=30), 2, 1.0, "too few votes"),
+        (people(OPPOSED, 40), 20, 1.0, "2 communities, well supported"),
+        # ratings: a user's opinion of an item is in all of their pairs with it, without any noise
+        (people(tastes(1, 30, 1.0), 150, 1.0), 30, 0.0, "tastes differ from person to person"),
+    ],
+)
+def test_small_or_noiseless_crowds(utilities, n_votes, noise, sentence):
+    data = votes(utilities, n_votes, noise=noise)
+    assert judge(find_communities(mixture_of(data))).sentence.startswith(sentence)
 
 
 def test_halves_share_out_every_vote():
@@ -106,15 +103,7 @@ def test_halves_by_items_share_none():
 
 @pytest.mark.parametrize("likelihood", [Ties(0.5), Gaussian(0.5)], ids=repr)
 def test_new_answers_are_drawn_to_the_same_questions(likelihood):
-    plain = mixture_of(votes(crowd(1, 0.5, n_users=30), 10))
-    m = plain.answers.n_answers
-    is_gaussian = isinstance(likelihood, Gaussian)
-    outcomes = Outcomes(margin=np.ones(m)) if is_gaussian else Outcomes(np.arange(m) % 5 == 0)
-    changed = replace(
-        plain,
-        answers=replace(plain.answers, outcomes=outcomes),
-        hyper=plain.hyper._replace(likelihood=likelihood),
-    )
+    changed = with_outcomes(mixture_of(votes(crowd(1, 0.5, n_users=30), 10)), likelihood)
     counts = changed.answers.counts
     drawn = draw_answers(changed, np.zeros(counts.nnz), np.random.default_rng(0)).counts
     np.testing.assert_array_equal(drawn.sum(axis=1), counts.sum(axis=1))

@@ -1,6 +1,5 @@
-"""CommunityGP: the estimator."""
+"""CommunityGP: the estimator; people at large; effects of the order shown and of covariates."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,31 +8,18 @@ import pytest
 from experiments.communities import cars_trial, draw_synthetic, draw_votes, score, sushi_trial
 from penchant.data import Comparisons
 from penchant.errors import ConvergenceWarning, DataError
+from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
-from penchant.models import CommunityGP, MultiUserGP, load
-from tests.simulation import duel_data
+from penchant.models import CommunityGP, MultiUserGP, PreferenceGP, load
+from tests.simulation import DRINKS, duel_data, opposite_votes
 
-ITEMS = ("tea", "milk", "water", "juice", "wine")
-ORDERS = (ITEMS, ITEMS[::-1])
 QUICK = {"inference": "mcmc", "n_sweeps": 12, "n_chains": 1, "progress": False, "random_state": 0}
 
 pytestmark = pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 
 
-def make_data(n_users=16, n_votes=10, seed=0):
-    """Half the users order the items one way, half the other, with a few mistakes."""
-    rng = np.random.default_rng(seed)
-    winner, loser, user = [], [], []
-    for u in range(n_users):
-        order = ORDERS[u % 2]
-        for _ in range(n_votes):
-            a, b = sorted(rng.choice(5, 2, replace=False))
-            if rng.random() < 0.05:
-                a, b = b, a
-            winner.append(order[a])
-            loser.append(order[b])
-            user.append(f"user {u:02d}")
-    return Comparisons.from_pairs(winner, loser, user=user, items=ITEMS)
+def make_data(n_users=16):
+    return opposite_votes([f"user {u:02d}" for u in range(n_users)], 10)
 
 
 TRUTH = np.arange(16) % 2
@@ -47,23 +33,21 @@ def everybodys(model):
 @pytest.fixture(scope="module")
 def fitted():
     features = np.column_stack([TRUTH, np.arange(16)]).astype(float)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return CommunityGP(**{**QUICK, "n_sweeps": 20, "n_chains": 2}).fit(
-            np.arange(5.0)[:, None], make_data(), user_features=features
-        )
+    model = CommunityGP(**{**QUICK, "n_sweeps": 20, "n_chains": 2})
+    return model.fit(np.arange(5.0)[:, None], make_data(), user_features=features)
 
 
-def test_finds_two_communities(fitted):
+def search(data, **how):
+    return CommunityGP(progress=False, random_state=0, **how).fit(None, data)
+
+
+def test_two_communities_are_found_and_described(fitted):
     assert fitted.n_communities_ == 2
     assert fitted.has_communities_
     assert adjusted_rand(TRUTH, fitted.membership_.argmax(axis=1)) == 1.0
     np.testing.assert_allclose(fitted.membership_.sum(axis=1), 1.0, rtol=1e-5)
     assert sum(fitted.community_counts_.values()) == pytest.approx(1.0)
     assert fitted.report_.agreement == 1.0
-
-
-def test_communities_are_introduced(fitted):
     first, second = fitted.communities_
     assert first.size + second.size == pytest.approx(16)
     tea = first if first.ranking[0].item == "tea" else second
@@ -72,9 +56,6 @@ def test_communities_are_introduced(fitted):
     assert wine.ranking[0].item == "wine"
     assert tea.attributes[0].strength < 0 < wine.attributes[0].strength  # X counts from tea to wine
     assert tea.user_features[0].name == "user feature 0"
-
-
-def test_consensus_and_division(fitted):
     assert fitted.consensus(1)[0].item == "water"
     assert {view.item for view in fitted.divisive(2)} == {"tea", "wine"}
 
@@ -85,27 +66,23 @@ def test_predicts_by_membership(fitted):
     assert prob[1] < 0.1
     back = fitted.predict_proba([("wine", "tea"), (4, 0)], [0, 1])
     np.testing.assert_allclose(prob + back, 1.0, atol=1e-6)
-    one = fitted.predict_proba([("tea", "wine"), ("milk", "wine")], "user 00")
-    assert one.shape == (2,)
-    utilities = fitted.predict(users=fitted.comparisons_.users)
-    assert utilities.shape == (16, 5)
+    utilities = everybodys(fitted)
     np.testing.assert_allclose(fitted.predict(users=["user 03", 5]), utilities[[3, 5]])
     assert utilities[0].argmax() == 0
 
 
-def camps(seed=0, n_camps=6, n_users=60, n_votes=15, n_items=8):
-    """Answers of people of six tastes."""
-    rng = np.random.default_rng(seed)
-    tastes = 0.8 * rng.standard_normal((n_camps, n_items))
-    user = np.repeat(np.arange(n_users), n_votes)
-    return duel_data(rng, tastes[rng.integers(n_camps, size=n_users)], user=user, items=None)
+def camps():
+    """Answers of sixty people of six tastes."""
+    rng = np.random.default_rng(0)
+    tastes, user = 0.8 * rng.standard_normal((6, 8)), np.repeat(np.arange(60), 15)
+    return duel_data(rng, tastes[rng.integers(6, size=60)], user=user, items=None)
 
 
 @pytest.mark.parametrize("personal", [False, "auto"])
 def test_the_search_finds_as_many_communities_as_the_concentration_expects(personal):
     data = camps()
     few, some, many = (
-        CommunityGP(concentration, personal=personal, progress=False).fit(None, data)
+        search(data, concentration=concentration, personal=personal)
         for concentration in (1e-8, 1.0, 1e8)
     )
     assert 1 == few.n_communities_ < some.n_communities_ < many.n_communities_
@@ -113,10 +90,8 @@ def test_the_search_finds_as_many_communities_as_the_concentration_expects(perso
 
 def test_personal_taste_is_not_looked_for_beside_a_bound_on_the_rank():
     data = camps()
-    how = {"max_rank": 3, "progress": False}
-    auto = CommunityGP(**how).fit(None, data)
+    auto, plain = search(data, max_rank=3), search(data, max_rank=3, personal=False)
     assert auto.personal_ is None
-    plain = CommunityGP(personal=False, **how).fit(None, data)
     np.testing.assert_array_equal(auto.predict(), plain.predict())
 
 
@@ -138,7 +113,7 @@ def test_votes_need_users():
 
 def test_one_taste_is_said_to_be_one():
     rng = np.random.default_rng(3)
-    rankings = [rng.permutation(ITEMS).tolist() if u % 8 == 7 else list(ITEMS) for u in range(24)]
+    rankings = [rng.permutation(DRINKS).tolist() if u % 8 == 7 else list(DRINKS) for u in range(24)]
     data = Comparisons.from_rankings(rankings, users=range(24))
     model = CommunityGP(**{**QUICK, "n_sweeps": 30}).fit(None, data)
     assert model.n_communities_ == 1
@@ -165,8 +140,7 @@ def test_newcomers_are_folded_in(fitted):
     model = fitted.fold_in(new)
     assert model.membership_.shape == (18, 2)
     np.testing.assert_array_equal(model.membership_[:16], fitted.membership_)
-    eva = model.predict_proba([("wine", "tea")], "eva")[0]
-    sam = model.predict_proba([("wine", "tea")], "sam")[0]
+    eva, sam = model.predict_proba([("wine", "tea")] * 2, ["eva", "sam"])
     assert eva > 0.8 > 0.5 > sam
     with pytest.raises(DataError, match="fitted already"):
         model.fold_in(new)
@@ -177,12 +151,9 @@ def test_newcomers_are_folded_in(fitted):
 def test_folding_in_a_fitted_user_again_gives_the_same_membership(fitted):
     data = make_data()
     mine = data.user == 3
-    again = Comparisons.from_pairs(
-        np.take(data.items, data.winner[mine]),
-        np.take(data.items, data.loser[mine]),
-        count=data.count[mine],
-        user=["twin"] * int(mine.sum()),
-    )
+    pairs = (np.take(data.items, side[mine]) for side in (data.winner, data.loser))
+    names = {"count": data.count[mine], "user": ["twin"] * int(mine.sum())}
+    again = Comparisons.from_pairs(*pairs, **names)
     twin = fitted.fold_in(again).membership_[-1]
     np.testing.assert_allclose(twin, fitted.membership_[3], atol=1e-5)
 
@@ -234,15 +205,13 @@ def test_without_groups_disagreements_are_told():
     rng = np.random.default_rng(0)
     utilities = rng.standard_normal((60, 5)) * [2.0, 2.0, 0.1, 0.1, 0.1]
     data = duel_data(rng, utilities, user=np.repeat(np.arange(60), 20))
-    model = CommunityGP(random_state=0, progress=False).fit(None, data)
+    model = search(data)
     assert model.n_communities_ == 1
     assert model.personal_ is not None
     assert model.report_.steps[-1] == "personal taste"
     first, second = model.disagreement(2)
-    assert {first.toward[0], first.away[0]} == {0, 1} or {first.toward[0], second.toward[0]} == {
-        0,
-        1,
-    }
+    ends = (first.toward[0], first.away[0]), (first.toward[0], second.toward[0])
+    assert {0, 1} in map(set, ends)
     assert first.share + second.share > 0.8
     assert "of the differences" in model.describe()
     many = MultiUserGP(progress=False).fit(None, data)
@@ -252,8 +221,7 @@ def test_without_groups_disagreements_are_told():
 
 def test_chains_resume_exactly():
     data = make_data(8)
-    longer = CommunityGP(**{**QUICK, "n_sweeps": 12}).fit(None, data)
-    shorter = CommunityGP(**{**QUICK, "n_sweeps": 12}).fit(None, data)
+    shorter, longer = (CommunityGP(**QUICK).fit(None, data) for _ in range(2))
     shorter.resume(5)
     longer.resume(3).resume(2)
     for a, b in zip(shorter.chains_, longer.chains_, strict=True):
@@ -294,15 +262,6 @@ def test_an_interrupt_leaves_a_usable_model(monkeypatch):
     assert model.resume(3).report_.completed
 
 
-def test_disagreeing_chains_are_reported():
-    rng = np.random.default_rng(0)
-    data = Comparisons.from_rankings(
-        [rng.permutation(6).tolist() for _ in range(30)], users=range(30)
-    )
-    with pytest.warns(ConvergenceWarning):
-        CommunityGP(**{**QUICK, "n_chains": 2, "n_sweeps": 6}).fit(None, data)
-
-
 def test_communities_are_listed_largest_first():
     """Tastes that shade into each other: draws differ in their communities, and in their sizes."""
     rng = np.random.default_rng(1)
@@ -316,6 +275,129 @@ def test_communities_are_listed_largest_first():
     np.testing.assert_allclose(
         model.draws_.membership(model.state_.learned.answers), model.membership_
     )
+
+
+TASTES = np.array([[1.5, 0.5, 0.0, -0.5, -1.5], [0.5, -1.5, 0.0, 1.5, -0.5]])
+PLAIN, PERSONAL = {"personal": False}, {"personal": True, "n_communities": 2}
+
+
+def two_tastes(n_users):
+    """Fifteen answers each of people of two tastes, half of them of either."""
+    user, rng = np.repeat(np.arange(n_users), 15), np.random.default_rng(0)
+    return duel_data(rng, TASTES[np.arange(n_users) % 2], user=user)
+
+
+def in_order(ranking):
+    return sorted(ranking, key=lambda row: row.item)
+
+
+@pytest.mark.parametrize("how", [PLAIN, PERSONAL], ids=str)
+def test_intervals_narrow_with_people_and_their_spread_stays(how):
+    few, many = (search(two_tastes(n), **how).rank() for n in (60, 600))
+    widths = [np.mean(table["high"] - table["low"]) for table in (few, many)]
+    assert 2.6 < widths[0] / widths[1] < 3.8  # about √10
+    spread, utility = np.transpose([(row.spread, row.utility) for row in in_order(many)])
+    np.testing.assert_allclose(spread, TASTES.std(axis=0), atol=0.35)
+    np.testing.assert_allclose(utility - utility.mean(), TASTES.mean(axis=0), atol=0.2)
+    assert many["prob_best"].max() > 0.99
+
+
+@pytest.mark.parametrize("how", [PLAIN, PERSONAL, {"n_communities": 1}], ids=str)
+def test_all_that_is_said_of_people_at_large_is_one_belief(how):
+    model = search(two_tastes(60), **how)
+    belief, ranking = model.belief(), in_order(model.rank(n_samples=20_000))
+    half = np.array([row.high - row.low for row in ranking]) / 2.0
+    np.testing.assert_allclose(half, 1.959964 * np.sqrt(belief.contrast_var), rtol=1e-6)
+    off = model.predict() - belief.mean
+    np.testing.assert_allclose(off, off.mean(), atol=1e-12)
+    draws = belief.sample(20_000, np.random.default_rng(1))
+    best = np.bincount(draws.argmax(axis=1), minlength=5) / len(draws)
+    np.testing.assert_allclose([row.prob_best for row in ranking], best, atol=0.02)
+    np.testing.assert_allclose(np.cov(draws.T), belief.covariance(), atol=0.02)
+
+
+def test_spread_is_a_column_where_people_are_told_apart():
+    data = two_tastes(40)
+    pooled = PreferenceGP().fit(None, data).rank()
+    assert [row.spread for row in pooled] == [None] * 5
+    assert "spread" not in str(pooled)
+    model = search(data, **PLAIN)
+    table = model.rank()
+    assert "spread" in str(table).splitlines()[0]
+    assert [row.spread for row in model.rank(0)] == [None] * 5
+    one = search(data, personal=True, n_communities=1).rank()
+    people = MultiUserGP(progress=False, random_state=0).fit(None, data).rank()
+    np.testing.assert_allclose(one["spread"], people["spread"], rtol=1e-6)
+    np.testing.assert_allclose(table.to_elo()["spread"], table.per_unit * table["spread"])
+
+
+def test_items_have_an_effect_of_their_own_beside_features():
+    X, data = np.random.default_rng(0).standard_normal((5, 2)), two_tastes(20)
+    model, bounded = (
+        CommunityGP(personal=False, max_rank=rank, progress=False).fit(X, data)
+        for rank in (None, 3)
+    )
+    assert any(isinstance(part, Independent) for part in model.kernel_.parts)
+    assert not any(isinstance(part, Independent) for part in bounded.kernel_.parts)
+    mean, std = model.predict(X, return_std=True)
+    assert len(mean) == 5
+    assert (std > 0.0).all()
+
+
+SLOPE = 0.5
+
+
+@pytest.fixture(scope="module")
+def by_length():
+    """Two opposite camps, three items; the longer item has a lead, and the first is longer."""
+    rng, user = np.random.default_rng(0), np.repeat(np.arange(60), 12)
+    f = np.where(user % 2 == 0, 1.0, -1.0)[:, None] * np.array([1.0, 0.0, -1.0])
+    a = rng.integers(3, size=len(user))
+    b = (a + 1 + rng.integers(2, size=len(user))) % 3
+    longer, rows = rng.normal(1.0 * (a == 0) - 1.0 * (b == 0)).round(1), np.arange(len(user))
+    won = f[rows, a] - f[rows, b] + SLOPE * longer + rng.standard_normal(len(user)) > 0
+    pair = np.where(won, a, b), np.where(won, b, a)
+    shown = {"length": np.where(won, longer, -longer)}
+    return Comparisons.from_pairs(*pair, user=user, covariates=shown, items=range(3))
+
+
+@pytest.mark.parametrize("how", [PLAIN, PERSONAL], ids=str)
+def test_the_effect_of_a_covariate_is_recovered(how, by_length):
+    model = search(by_length, **how)
+    assert model.n_communities_ == 2
+    (length,) = model.effects_
+    assert length.low < SLOPE < length.high
+    assert length.high - length.low < 0.4
+    assert model.score(by_length) > model.score(by_length.bare()) + 0.02
+    # at equal lengths the camps are mirror images of each other, whatever was longer
+    both = sum(model.predict(users=camp).mean(axis=0) for camp in ([0, 2, 4], [1, 3, 5]))
+    assert abs(both[0] - both[2]) < 0.7
+
+
+def test_one_community_beside_effects_is_the_model_of_many_users(by_length):
+    one = search(by_length, personal=True, n_communities=1)
+    people = MultiUserGP(progress=False, random_state=0).fit(None, by_length)
+    shown = {"users": range(3), "covariates": {"length": [1.0, -2.0, 0.0]}}
+    pairs = [(0, 1), (1, 2), (0, 2)]
+    np.testing.assert_allclose(
+        one.predict_proba(pairs, **shown), people.predict_proba(pairs, **shown), rtol=1e-6
+    )
+    np.testing.assert_allclose(one.effects_["estimate"], people.effects_["estimate"], rtol=1e-6)
+
+
+def test_newcomers_and_more_answers_are_seen_as_they_were_shown(by_length, tmp_path):
+    model = search(by_length, **PERSONAL)
+    more, level = (
+        Comparisons.from_pairs([0], [1], user=["eva"], covariates={"length": [length]})
+        for length in (2.0, 0.0)
+    )
+    # somebody who took the much longer one told less about the items
+    longer, same = (model.fold_in(new).predict(users="eva")[0, 0] for new in (more, level))
+    assert longer < same
+    model.save(tmp_path / "model.penchant")
+    again = load(tmp_path / "model.penchant")
+    assert again.effects_ == model.effects_
+    assert again.tell(more).effects_ == model.tell(more).effects_
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from penchant.communities.component import allocate as allocate
 from penchant.communities.component import converge as converge
 from penchant.communities.component import fit_community as fit_community
 from penchant.communities.component import learn as learn
+from penchant.communities.component import log_prior_of_sizes as log_prior_of_sizes
 from penchant.communities.component import single_component as single_component
 from penchant.communities.component import sweep as sweep
 from penchant.communities.contrasts import attribute_slopes as attribute_slopes
@@ -57,6 +58,7 @@ from penchant.communities.population import COMMUNAL_SHARES as COMMUNAL_SHARES
 from penchant.communities.population import WITHIN as WITHIN
 from penchant.communities.population import Modes as Modes
 from penchant.communities.population import PersonalVotes as PersonalVotes
+from penchant.communities.population import Population as Population
 from penchant.communities.population import UserEffectMixture as UserEffectMixture
 from penchant.communities.population import beside_effects as beside_effects
 from penchant.communities.population import extrapolate as extrapolate
@@ -90,13 +92,11 @@ from penchant.communities.split_merge import Launch as Launch
 from penchant.communities.split_merge import Partition as Partition
 from penchant.communities.split_merge import Spectrum as Spectrum
 from penchant.communities.split_merge import SplitSearch as SplitSearch
-from penchant.communities.split_merge import Target as Target
 from penchant.communities.split_merge import delete as delete
 from penchant.communities.split_merge import disagreement as disagreement
 from penchant.communities.split_merge import divide_by_coin as divide_by_coin
 from penchant.communities.split_merge import force_merge as force_merge
 from penchant.communities.split_merge import force_split as force_split
-from penchant.communities.split_merge import log_prior_of_sizes as log_prior_of_sizes
 from penchant.communities.split_merge import main_directions as main_directions
 from penchant.communities.split_merge import merge as merge
 from penchant.communities.split_merge import merge_similar as merge_similar

@@ -2,17 +2,15 @@
 
 c_u ~ DP(λ),  f_c ~ GP(0, K),  answers of u ~ likelihood of f_{c_u}'s differences.
 
-A chain starts from the communities of a search, with memberships drawn from their probabilities.
-One sweep draws memberships given a draw of each community's utilities; proposes splits and merges;
-draws λ; learns hyperparameters (while warming up); infers each community by expectation
-propagation; and draws its utilities. All of a sweep's randomness comes from the chain's seed and
-the number of the sweep, so a chain continues exactly from any state.
+A chain starts from the communities of a search. One sweep draws memberships given a draw of each
+community's utilities; proposes splits and merges; draws λ; learns hyperparameters (while warming
+up); infers each community by expectation propagation; and draws its utilities. All of a sweep's
+randomness comes from the chain's seed and the number of the sweep, so a chain continues exactly
+from any state.
 
 Both samplers of memberships are Gibbs steps given one *draw* of each community's utilities. Paper
-004 (Eq. 10) averages each answer's probability over the utilities' posterior and multiplies the
-averages; but one user's answers depend on each other through the utilities, so the product of
-averages is not the average of the product. A draw makes the step exact; where a community has many
-answers the two agree.
+004 (Eq. 10) multiplies averages of each answer's probability over the posterior; but one user's
+answers depend on each other through the utilities. A draw makes the step exact.
 
 *collapsed*: the weights are integrated out and users are reassigned in turn, with P(c) ∝ n_c and λ
 for a new one, n_c counting the other users (the paper's Eqs. 11–12 say N where the number of users
@@ -20,9 +18,9 @@ belongs). New communities come from a pool of prior draws (Neal's algorithm 8; u
 the pool from user to user, as in Favaro and Teh's ReUse).
 *blocked*: weights are drawn, and users are independent given them.
 
-A stored draw holds communities, not users: a user's memberships follow from their answers, for
-fitted users and newcomers alike, as the posterior over the communities of each draw, averaged over
-draws (paper 004 Eq. 21 has the prior p(c|λ) there).
+A stored draw holds communities, not users: memberships, of fitted users and newcomers alike, are
+the posterior over the communities of each draw given the user's answers, averaged over draws
+(paper 004 Eq. 21 has the prior p(c|λ) there).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +34,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from penchant.communities.component import ComponentFit, MixtureData, fit_community
+from penchant import gp
+from penchant.communities.component import (
+    ComponentFit,
+    MixtureData,
+    fit_community,
+    log_prior_of_sizes,
+)
 from penchant.communities.data import (
     Answers,
     LabelArray,
@@ -50,13 +54,11 @@ from penchant.communities.data import (
 from penchant.communities.split_merge import (
     Group,
     Partition,
-    Target,
-    log_prior_of_sizes,
+    Transition,
     merge_similar_or_divide,
     split_or_merge,
 )
 from penchant.errors import DataError
-from penchant.gp import Limits, Sites, gradient, match, maximize
 from penchant.likelihoods import Likelihood
 from penchant.metrics import adjusted_rand
 from penchant.numerics.linalg import multiply, pivoted_cholesky
@@ -114,10 +116,7 @@ def learn_own(mixture: MixtureData, groups: Sequence[Group], theta: FloatArray) 
     A normal prior around `theta` decides where a community has few answers and gives way where it
     has many (paper 004 section 3.3 optimises each alone).
     """
-
-    def pooling(x: FloatArray) -> tuple[float, FloatArray]:
-        return weak_prior(x, theta, OWN_SPREAD)
-
+    pooling = partial(weak_prior, centre=theta, spread=OWN_SPREAD)
     return np.stack([_maximize_evidence(mixture, [group], theta, pooling) for group in groups])
 
 
@@ -136,10 +135,10 @@ def _maximize_evidence(
             fit = fit_community(mixture, group.counts, candidate, sites[c])
             sites[c] = fit.sites
             value += fit.log_evidence
-            slope += gradient(fit.problem, fit.solution)
+            slope += gp.gradient(fit.problem, fit.solution)
         return value, slope, None
 
-    return maximize(objective, theta, mixture.hyper.bounds, Limits(LEARNING_STEPS)).theta
+    return gp.maximize(objective, theta, mixture.hyper.bounds, gp.Limits(LEARNING_STEPS)).theta
 
 
 def fit_reported(
@@ -148,7 +147,7 @@ def fit_reported(
     """Utilities of communities with soft members: answers (C, m) count by membership."""
     thetas = np.tile(theta, (len(pair_counts), 1))
     if own:
-        blank = Sites.zeros(pair_counts.shape[1])
+        blank = gp.Sites.zeros(pair_counts.shape[1])
         thetas = learn_own(mixture, [Group(counts, blank, theta) for counts in pair_counts], theta)
     return list(map(partial(fit_community, mixture.precise()), pair_counts, thetas))
 
@@ -191,11 +190,9 @@ def blocked(mixture: MixtureData, state: ChainState, rng: np.random.Generator) -
     empty = draw_prior(mixture, state.theta, N_EMPTY, rng)
     utilities = np.concatenate([state.utilities, empty])
     thetas = np.concatenate([state.thetas, [state.theta] * N_EMPTY])
-    log_weight = draw_log_weights(state, rng)
-    log_weight = log_weight + mixture.log_likelihoods(utilities, thetas)
-    return draw_labels(
-        responsibilities(log_weight), _positive_uniforms(mixture.answers.n_users, rng)
-    )
+    log_weights, table = draw_log_weights(state, rng), mixture.table(utilities, thetas)
+    r = responsibilities(mixture.answers.counts, table, log_weights)
+    return draw_labels(r, _positive_uniforms(len(r), rng))
 
 
 def draw_log_weights(state: ChainState, rng: np.random.Generator) -> SingleArray:
@@ -329,10 +326,7 @@ def draw_concentration(
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """How chains run.
-
-    learn: hyperparameters by evidence while warming up; own: also for each community by itself.
-    """
+    """How chains run; learn: hyperparameters while warming up; own: those of each community too."""
 
     sampler: str
     n_warmup: int
@@ -344,10 +338,9 @@ class ChainPlan:
 
         While there is one community only, its pooled tastes would teach too small a scale.
         """
-        if not self.learn or sweep >= self.n_warmup:
-            return False
         is_power_of_two = sweep > 0 and sweep & (sweep - 1) == 0
-        return sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
+        is_time = sweep == self.n_warmup - 1 or (is_power_of_two and n_communities > 1)
+        return self.learn and sweep < self.n_warmup and is_time
 
 
 def start_chain(
@@ -357,10 +350,7 @@ def start_chain(
     membership: FloatArray | None = None,
     theta: FloatArray | None = None,
 ) -> ChainState:
-    """Everybody in a community drawn from their memberships (U, K); by default all in one.
-
-    theta: where hyperparameters start, by default the data's.
-    """
+    """Everybody in a community drawn from their memberships (U, K); by default all in one."""
     answers = mixture.answers
     if answers.outcomes.cliques is not None:
         raise DataError(
@@ -385,7 +375,7 @@ def start_chain(
         seed=seed,
         sweep=0,
     )
-    return draw_utilities(mixture, plan, nobody, partition_of(mixture, nobody, drawn), rng)
+    return draw_utilities(plan, nobody, partition_of(mixture, nobody, drawn), rng)
 
 
 def sweep_chain(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> ChainState:
@@ -393,12 +383,12 @@ def sweep_chain(mixture: MixtureData, plan: ChainPlan, state: ChainState) -> Cha
     state = replace(state, sweep=state.sweep + 1)
     rng = np.random.default_rng([*state.seed, state.sweep])
     partition = partition_of(mixture, state, SAMPLERS[plan.sampler](mixture, state, rng))
-    state, partition = _split_and_merge(mixture, state, partition, rng)
+    state, partition = _split_and_merge(state, partition, rng)
     if mixture.concentration_prior is not None:
         n_communities = len(partition.groups)
         drawn = draw_concentration(state, mixture.concentration_prior, n_communities, rng)
         state = replace(state, concentration=drawn)
-    return draw_utilities(mixture, plan, state, partition, rng)
+    return draw_utilities(plan, state, partition, rng)
 
 
 def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray) -> Partition:
@@ -407,39 +397,34 @@ def partition_of(mixture: MixtureData, state: ChainState, assignment: LabelArray
     counts = count_pairs(
         mixture.answers.counts, assignment, max(int(assignment.max()) + 1, n_before)
     )
-    known = map(Sites, state.tau, state.nu)
+    known = map(gp.Sites, state.tau, state.nu)
     groups = [*map(Group, counts[:n_before], known, state.thetas)]
-    blank = Sites.zeros(counts.shape[1])
+    blank = gp.Sites.zeros(counts.shape[1])
     groups += [Group(each, blank, state.theta) for each in counts[n_before:]]
-    return Partition(assignment, tuple(groups)).regrouped(assignment, {})
+    given = Partition(mixture, state.theta, state.concentration, assignment, tuple(groups))
+    return given.regrouped(assignment, {})
 
 
 def _split_and_merge(
-    mixture: MixtureData, state: ChainState, partition: Partition, rng: np.random.Generator
+    state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> tuple[ChainState, Partition]:
     """Moves that concern two random users, and merges of similar communities."""
-    target = Target(mixture, state.theta, state.concentration)
     n_users = len(partition.assignment)
     n_moves = MOVES if n_users > 1 else 0
     pairs = [rng.choice(n_users, 2, replace=False) for _ in range(n_moves)]
+    moves: list[Callable[..., Transition]] = [partial(split_or_merge, users=u) for u in pairs]
     counted = np.reshape(state.n_moves, (2, 2))
-    moves = [partial(split_or_merge, target, users=users) for users in pairs]
-    moves += [partial(merge_similar_or_divide, target)] * SIMILAR_MOVES
-    for propose in moves:
-        partition, is_split, is_accepted = propose(partition=partition, rng=rng)
+    for propose in [*moves, *[merge_similar_or_divide] * SIMILAR_MOVES]:
+        partition, is_split, is_accepted = propose(partition, rng=rng)
         counted[int(not is_split)] += [1, int(is_accepted)]
     return replace(state, n_moves=tuple(counted.ravel().tolist())), partition
 
 
 def draw_utilities(
-    mixture: MixtureData,
-    plan: ChainPlan,
-    state: ChainState,
-    partition: Partition,
-    rng: np.random.Generator,
+    plan: ChainPlan, state: ChainState, partition: Partition, rng: np.random.Generator
 ) -> ChainState:
     """Infer each community's utilities, with new hyperparameters when it is time, and draw them."""
-    groups, theta = partition.groups, state.theta
+    mixture, groups, theta = partition.mixture, partition.groups, state.theta
     thetas = np.stack([group.theta for group in groups])
     if plan.is_learning(state.sweep, len(groups)):
         theta = learn_shared(mixture, groups, theta)
@@ -502,8 +487,8 @@ class Draws:
         """Each draw with (U, K): the probabilities of its communities for each user."""
         for draw in self.kept:
             table = answers.table(draw.utilities, self.likelihood, draw.likelihood_thetas)
-            log_weight = log_likelihoods(answers.counts, table)
-            yield draw, responsibilities(log_weight + np.log(draw.sizes).astype(np.float32))
+            log_sizes = np.log(draw.sizes).astype(np.float32)
+            yield draw, responsibilities(answers.counts, table, log_sizes)
 
     def membership(self, answers: Answers) -> FloatArray:
         """(U, C) soft membership of users in the reported communities; rows sum to one."""
@@ -515,11 +500,9 @@ class Draws:
 
     def in_order(self, order: IntArray) -> "Draws":
         """The reported communities in another order: `order[i]` becomes the i-th."""
-        place = np.empty(self.n_communities, dtype=np.intp)
-        place[order] = np.arange(self.n_communities)
-        return replace(
-            self, kept=tuple(replace(draw, labels=place[draw.labels]) for draw in self.kept)
-        )
+        place = np.argsort(order)
+        kept = tuple(replace(draw, labels=place[draw.labels]) for draw in self.kept)
+        return replace(self, kept=kept)
 
     def counts(self) -> dict[int, float]:
         """Posterior over the number of communities."""
@@ -536,14 +519,18 @@ def align(draws: Draws, answers: Answers) -> Draws:
 
     The reference is the draw that agrees best with the others, among those with the likeliest
     number of communities. Its communities are reported, largest first. Those of every other draw
-    are matched with them one to one by their common users; the rest go where most of their users
-    are.
+    are matched one to one by their common users; the rest go where most of their users are.
     """
     some = sample_users(answers, ALIGNMENT_USERS)
     shares = [r for _, r in draws.responsibilities(answers.take(some))]
     counts = draws.counts()
     n_communities = max(counts, key=lambda k: counts[k])
-    reference = _most_typical(draws, shares, n_communities)
+    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
+    spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
+    candidates = [fitting[i] for i in spread]
+    partitions = [shares[i].argmax(axis=1) for i in candidates]
+    agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
+    reference = candidates[int(np.argmax(agreement))]
     chosen = draws.kept[reference]
     reported = np.flatnonzero(chosen.is_supported)
     reported = reported[np.argsort(-chosen.sizes[reported], kind="stable")]
@@ -553,16 +540,6 @@ def align(draws: Draws, answers: Answers) -> Draws:
         for draw, share in zip(draws.kept, shares, strict=True)
     )
     return replace(draws, kept=aligned, n_communities=n_communities)
-
-
-def _most_typical(draws: Draws, shares: list[SingleArray], n_communities: int) -> int:
-    """The draw with n_communities whose partition agrees most with the others', on average."""
-    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
-    spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
-    candidates = [fitting[i] for i in spread]
-    partitions = [shares[i].argmax(axis=1) for i in candidates]
-    agreement = [sum(adjusted_rand(a, b) for b in partitions) for a in partitions]
-    return int(candidates[int(np.argmax(agreement))])
 
 
 def _match(overlap: SingleArray) -> IntArray:
@@ -626,44 +603,25 @@ def run_chains(
     First all of them warm up and agree on hyperparameters, so that the draws kept afterwards are
     draws from one posterior.
     """
-    ends = [chain.state.sweep + n_sweeps for chain in chains]
-    warm_ends = [min(end, plan.n_warmup) for end in ends]
-    after, completed = _advance(mixture, plan, chains, warm_ends, watch)
-    if completed:
-        after, completed = _advance(mixture, plan, _agree(plan, after), ends, watch)
+    after, ends, completed = list(chains), [c.state.sweep + n_sweeps for c in chains], True
+    for stops in ([min(end, plan.n_warmup) for end in ends], ends):
+        for number, stop in enumerate(stops):
+            if completed:
+                left = max(0, stop - after[number].state.sweep)
+                after[number], completed = run_chain(mixture, plan, after[number], left, watch)
+        if completed and all(chain.state.sweep == plan.n_warmup for chain in after):
+            theta = np.mean([chain.state.theta for chain in after], axis=0)
+            after = [_with_theta(chain, theta) for chain in after]
     begun = [chain for chain in after if chain.state.sweep > 0] or after[:1]
     # a chain that was stopped before its first draw is taken as it is
     drawn = (c if c.draws else replace(c, draws=(_draw_of(mixture, c.state),)) for c in begun)
     return tuple(drawn), completed
 
 
-def _advance(
-    mixture: MixtureData,
-    plan: ChainPlan,
-    chains: Sequence[Chain],
-    ends: Sequence[int],
-    watch: Watch,
-) -> tuple[list[Chain], bool]:
-    """Run each chain up to a number of sweeps of its own; also says whether all got there."""
-    after = list(chains)
-    for number, end in enumerate(ends):
-        left = max(0, end - after[number].state.sweep)
-        after[number], completed = run_chain(mixture, plan, after[number], left, watch)
-        if not completed:
-            return after, False
-    return after, True
-
-
-def _agree(plan: ChainPlan, chains: list[Chain]) -> list[Chain]:
-    """Give chains that have just warmed up the mean of their learned hyperparameters."""
-    if any(chain.state.sweep != plan.n_warmup for chain in chains):
-        return chains
-    theta = np.mean([chain.state.theta for chain in chains], axis=0)
-    shifted = (
-        replace(c.state, theta=theta, thetas=c.state.thetas + (theta - c.state.theta))
-        for c in chains
-    )
-    return [replace(c, state=state) for c, state in zip(chains, shifted, strict=True)]
+def _with_theta(chain: Chain, theta: FloatArray) -> Chain:
+    """The chain at other shared hyperparameters, the communities' own moved alike."""
+    thetas = chain.state.thetas + (theta - chain.state.theta)
+    return replace(chain, state=replace(chain.state, theta=theta, thetas=thetas))
 
 
 def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
@@ -681,12 +639,12 @@ def _draw_of(mixture: MixtureData, state: ChainState) -> Draw:
 def supported(mixture: MixtureData, state: ChainState) -> BoolArray:
     """(K,) whether a community explains its members better than the other communities do.
 
-    With few answers a user, groups come and go whose utilities fit their members by chance. A
-    group counts if its members' answers, its utilities integrated out, are likelier than with
-    every member in the best of the other communities. The smallest is tried first, and one that
-    does not count is no alternative for the next.
+    A group counts if its members' answers, its utilities integrated out, are likelier than with
+    every member in the best of the other communities: others fit their members by chance. The
+    smallest is tried first, and one that does not count is no alternative for the next.
     """
-    log_weight = mixture.log_likelihoods(state.utilities, state.thetas)
+    table = mixture.table(state.utilities, state.thetas)
+    log_weight = log_likelihoods(mixture.answers.counts, table)
     log_weight += np.log(state.sizes).astype(np.float32)
     log_own = np.log(state.concentration) + gammaln(state.sizes) + state.log_evidence
     counts = np.ones(len(state.sizes), dtype=bool)
@@ -706,12 +664,11 @@ def carry_over(
     before, now: all users' answers when it ran, and those of the mixture. New users start in the
     community that suits them best.
     """
-    state, m = chain.state, mixture.answers.n_answers
-    place = match(before, now)
-    old = place >= 0
-    tau, nu = np.zeros((2, len(state.tau), m))
-    tau[:, old], nu[:, old] = state.tau[:, place[old]], state.nu[:, place[old]]
-    log_weight = mixture.log_likelihoods(state.utilities, state.thetas) + np.log(state.sizes)
+    state = chain.state
+    place = gp.match(before, now)
+    tau, nu = (np.where(place >= 0, old[:, place], 0.0) for old in (state.tau, state.nu))
+    table = mixture.table(state.utilities, state.thetas)
+    log_weight = log_likelihoods(mixture.answers.counts, table) + np.log(state.sizes)
     assignment: LabelArray = log_weight.argmax(axis=1).astype(np.int32)
     here, there = now.voters, before.voters
     stayed = np.isin(there, here)
@@ -735,10 +692,9 @@ class Diagnostics:
 
     n_communities, log_joint: traces of each chain from its start on, groups of any size counted.
     n_warmup: sweeps that were not used. effective_size: independent draws that the log joint's
-    are worth, over all chains. rhat: spread of log joint between chains against that within,
-    near 1 when they agree. agreement: adjusted Rand index between the chains' memberships, on
-    average; NaN with one chain. split_rate, merge_rate: moves made of those tried.
-    completed: False after an interrupt.
+    are worth, over all chains. rhat: spread of log joint between chains against that within.
+    agreement: mean adjusted Rand index between the chains' memberships; NaN with one chain.
+    split_rate, merge_rate: moves made of those tried. completed: False after an interrupt.
     """
 
     n_communities: tuple[IntArray, ...]
@@ -753,7 +709,6 @@ class Diagnostics:
 
     @property
     def converged(self) -> bool:
-        """Whether nothing speaks against the chains having converged."""
         return self.advice() is None
 
     def advice(self) -> str | None:
@@ -787,9 +742,8 @@ def diagnose(
         draws.of_chain(chain.state.seed[-1]).membership(answers).argmax(axis=1) for chain in chains
     ]
     pairs = [adjusted_rand(a, b) for a, b in combinations(partitions, 2)]
-    splits, made_splits, merges, made_merges = np.sum(
-        [chain.state.n_moves for chain in chains], axis=0
-    )
+    moves = np.sum([chain.state.n_moves for chain in chains], axis=0).reshape(2, 2)
+    split_rate, merge_rate = (made / max(tried, 1) for tried, made in moves.tolist())
     return Diagnostics(
         n_communities=tuple(chain.n_communities for chain in chains),
         log_joint=tuple(chain.log_joint for chain in chains),
@@ -797,8 +751,8 @@ def diagnose(
         effective_size=float(sum(effective_size(trace) for trace in traces)),
         rhat=potential_scale_reduction(traces),
         agreement=float(np.mean(pairs)) if pairs else float("nan"),
-        split_rate=float(made_splits / max(splits, 1)),
-        merge_rate=float(made_merges / max(merges, 1)),
+        split_rate=split_rate,
+        merge_rate=merge_rate,
         completed=completed,
     )
 

@@ -29,34 +29,19 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln, psi
 
+from penchant import gp
 from penchant.communities.bethe import MANY_ITEMS, BethePrior, BetheState
 from penchant.communities.data import (
     Answers,
     LikelihoodTerms,
     SingleArray,
-    log_likelihoods,
     responsibilities,
     soft_counts,
-)
-from penchant.gp import (
-    ItemHyper,
-    ItemPrior,
-    ItemProblem,
-    ItemSolution,
-    Limits,
-    LowRankState,
-    Posterior,
-    Rows,
-    Settings,
-    Sites,
-    factor_prior,
-    maximize,
-    solve,
 )
 from penchant.kernels import Independent, Inputs
 from penchant.numerics.linalg import FACTOR_TOLERANCE
 from penchant.numerics.optimize import Move
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 NEWTON_STEPS = 30
 """Most steps of Newton's method: one or two are usual from a warm start."""
@@ -69,13 +54,13 @@ LIKELIHOOD_STEP = 1e-4
 """Step of the central differences in a likelihood's own parameters."""
 CHAIN_FACTOR_TOLERANCE = 1e-7
 """Of the prior's factor in a chain: what it drops is far below what a draw varies by."""
-CHAIN_SETTINGS = Settings(tolerance=1e-3)
+CHAIN_SETTINGS = gp.Settings(tolerance=1e-3)
 """Of expectation propagation within a chain: far finer than what a draw varies by."""
 SMALLEST = 0.5
 """A community of fewer users than this is dropped."""
 UNCHANGED = 1e-3
 """Votes: a community whose answers moved by less in all is not fitted again."""
-LEARNING = Limits(max_steps=8, least_gain=0.05)
+LEARNING = gp.Limits(max_steps=8, least_gain=0.05)
 """Of learning: in nats, far below what hyperparameters are uncertain by."""
 LOG_CONCENTRATIONS = (-10.0, 10.0)
 """Between which a concentration is learned."""
@@ -93,19 +78,19 @@ class MixtureData:
 
     answers: Answers
     items: Inputs
-    hyper: ItemHyper
+    hyper: gp.ItemHyper
     concentration: float = 1.0
     max_rank: int | None = None
     concentration_prior: tuple[float, float] | None = None
-    settings: Settings = CHAIN_SETTINGS
+    settings: gp.Settings = CHAIN_SETTINGS
     factor_tolerance: float = CHAIN_FACTOR_TOLERANCE
 
     @cached_property
-    def edges(self) -> Rows:
+    def edges(self) -> gp.Rows:
         """The distinct answers between the items that occur in them."""
         answers = self.answers
         count = np.ones(len(answers.winner))
-        return Rows.between(answers.winner, answers.loser, count, answers.outcomes)
+        return gp.Rows.between(answers.winner, answers.loser, count, answers.outcomes)
 
     def model(self, theta: FloatArray) -> "ComponentModel":
         """Every community's model at these hyperparameters: K is factored here, once."""
@@ -115,29 +100,22 @@ class MixtureData:
             return ComponentModel(self, hyper, BethePrior.of(hyper.kernel.variance, edges))
         return ComponentModel(self, hyper, self.factored(hyper))
 
-    def factored(self, hyper: ItemHyper) -> ItemPrior:
+    def factored(self, hyper: gp.ItemHyper) -> gp.ItemPrior:
         """The prior over the items that occur, as a factor."""
-        return factor_prior(hyper.kernel, self.items, self.edges, self.max_rank)
+        return gp.factor_prior(hyper.kernel, self.items, self.edges, self.max_rank)
 
     def of_voters(self) -> "MixtureData":
         """Without the users who answered nothing."""
-        voters = self.answers.voters
-        if len(voters) == self.answers.n_users:
-            return self
-        return replace(self, answers=self.answers.take(voters))
+        return replace(self, answers=self.answers.take(self.answers.voters))
 
     def precise(self) -> "MixtureData":
         """The same, with the tolerances of what is reported instead of those of a chain."""
-        return replace(self, settings=Settings(), factor_tolerance=FACTOR_TOLERANCE)
+        return replace(self, settings=gp.Settings(), factor_tolerance=FACTOR_TOLERANCE)
 
     def table(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
         """(m, K) log probabilities of the answers, given utilities (K, n) and parameters (K, p)."""
         n_kernel = len(self.hyper.kernel.theta)
         return self.answers.table(utilities, self.hyper.likelihood, thetas[:, n_kernel:])
-
-    def log_likelihoods(self, utilities: FloatArray, thetas: FloatArray) -> SingleArray:
-        """(U, K) of each user's answers, given utilities (K, n) and parameters (K, p)."""
-        return log_likelihoods(self.answers.counts, self.table(utilities, thetas))
 
 
 class ComponentPosterior(NamedTuple):
@@ -146,9 +124,9 @@ class ComponentPosterior(NamedTuple):
     weights: (m,) of the answers; terms: their log-likelihoods and derivatives at the mode.
     """
 
-    prior: ItemPrior | BethePrior
+    prior: gp.ItemPrior | BethePrior
     weights: FloatArray
-    state: LowRankState | BetheState
+    state: gp.LowRankState | BetheState
     terms: LikelihoodTerms
     log_z: float
 
@@ -158,10 +136,10 @@ class ComponentPosterior(NamedTuple):
         return float(self.weights @ self.terms.value) - self.log_z
 
     @property
-    def sites(self) -> Sites:
+    def sites(self) -> gp.Sites:
         """Of the single pairs at the mode, where expectation propagation may start."""
         tau, g = self.terms.precision, self.state.mean[: self.terms.n_pairs]
-        return Sites(tau, self.terms.pairs.d1 + tau * g)
+        return gp.Sites(tau, self.terms.pairs.d1 + tau * g)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +147,8 @@ class ComponentModel:
     """The prior of every community and the likelihood of its answers."""
 
     mixture: MixtureData
-    hyper: ItemHyper
-    prior: ItemPrior | BethePrior
+    hyper: gp.ItemHyper
+    prior: gp.ItemPrior | BethePrior
 
     def fit(
         self, weights: FloatArray, start: ComponentPosterior | None = None
@@ -248,7 +226,7 @@ class ComponentModel:
         a = self.prior.design.adjoint(terms.gradient(component.weights))
         q = self._log_det_gradient(component)
         u = q - state.pulled(state.solve(q))
-        problem = ItemProblem(mixture.items, mixture.edges, mixture.settings)
+        problem = gp.ItemProblem(mixture.items, mixture.edges, mixture.settings)
         weight, outer = terms.curvature(component.weights), [(a, a), (a, u), (u, a)]
         return problem.pull_back(self.hyper.kernel, self.prior, state, weight, outer)
 
@@ -274,13 +252,13 @@ class ComponentModel:
                 slopes[i] += float(component.weights[:n] @ change) / (2.0 * LIKELIHOOD_STEP)
         return slopes
 
-    def posterior(self, component: ComponentPosterior) -> Posterior:
+    def posterior(self, component: ComponentPosterior) -> gp.Posterior:
         """The community's utilities over all items."""
         prior, state, terms = self.prior, component.state, component.terms
         if isinstance(prior, BethePrior) or isinstance(state, BetheState):
             prior, wk = self.mixture.factored(self.hyper), terms.curvature(component.weights)
             state = prior.refresh(wk, terms.gradient(component.weights) + wk * state.mean)
-        return Posterior(
+        return gp.Posterior(
             kernel=self.hyper.kernel,
             likelihood=self.hyper.likelihood,
             universe=self.mixture.items,
@@ -299,9 +277,9 @@ def _log_joint(weights: FloatArray, terms: LikelihoodTerms, z: FloatArray) -> fl
 class ComponentFit(NamedTuple):
     """A community's utilities by expectation propagation; sites: (m,) of its answers."""
 
-    problem: ItemProblem
-    solution: ItemSolution
-    sites: Sites
+    problem: gp.ItemProblem
+    solution: gp.ItemSolution
+    sites: gp.Sites
 
     @property
     def log_evidence(self) -> float:
@@ -309,13 +287,13 @@ class ComponentFit(NamedTuple):
         return self.solution.log_evidence
 
     @property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> gp.Posterior:
         """Over all items of the universe."""
         return self.problem.posterior(self.solution)
 
 
 def fit_community(
-    mixture: MixtureData, counts: FloatArray, theta: FloatArray, start: Sites | None = None
+    mixture: MixtureData, counts: FloatArray, theta: FloatArray, start: gp.Sites | None = None
 ) -> ComponentFit:
     """Infer the utilities behind answer counts (m,), from the sites (m,) of `start`.
 
@@ -325,14 +303,14 @@ def fit_community(
     answers = mixture.answers
     given = np.flatnonzero(counts[: answers.n_pairs])
     edges = answers.edges(counts)
-    problem = ItemProblem(
+    problem = gp.ItemProblem(
         mixture.items, edges, mixture.settings, mixture.max_rank, mixture.factor_tolerance
     )
     if start is not None:
         only_pairs = edges.outcomes.cliques is None
-        start = Sites(start.tau[given], start.nu[given]) if only_pairs else None
-    solution = solve(problem, mixture.hyper.at(theta), start)
-    sites, found = Sites.zeros(answers.n_answers), solution.inference.sites
+        start = gp.Sites(start.tau[given], start.nu[given]) if only_pairs else None
+    solution = gp.solve(problem, mixture.hyper.at(theta), start)
+    sites, found = gp.Sites.zeros(answers.n_answers), solution.inference.sites
     sites.tau[given], sites.nu[given] = found.tau[: len(given)], found.nu[: len(given)]
     return ComponentFit(problem, solution, sites)
 
@@ -348,31 +326,26 @@ class MixtureState:
     components: tuple[ComponentPosterior, ...]
     sizes: FloatArray
     entropy: float
-    n_users: int
 
     @property
     def mixture(self) -> MixtureData:
-        """The answers and the model."""
         return self.model.mixture
 
     @property
     def n_communities(self) -> int:
-        """K."""
         return len(self.components)
 
     @cached_property
     def objective(self) -> float:
         """Log evidence, up to what mean-field memberships and Laplace leave out."""
-        concentration = self.concentration_value(self.mixture.concentration)
-        memberships = membership_value(self.sizes, self.entropy)
         parameters, _ = self.model.hyper.log_prior(self.mixture.hyper)
         evidence = sum(each.log_z for each in self.components)
-        return float(evidence + concentration + memberships + parameters)
+        prior = self.log_prior(self.mixture.concentration)
+        return float(evidence + prior + self.entropy + parameters)
 
-    def concentration_value(self, concentration: float) -> float:
-        """The part of the objective that depends on λ, with the log prior of log λ where it is
-        learned."""
-        value = log_partition_constant(self.n_communities, self.n_users, concentration)
+    def log_prior(self, concentration: float) -> float:
+        """Log prior of the sizes given λ, and that of log λ where it is learned."""
+        value = log_prior_of_sizes(self.sizes, concentration)
         if self.mixture.concentration_prior is not None:
             shape, rate = self.mixture.concentration_prior
             value += shape * np.log(rate * concentration) - rate * concentration - gammaln(shape)
@@ -404,12 +377,7 @@ class VariationalState(MixtureState):
     ) -> "VariationalState":
         """From users' responsibilities (U, K) for K components."""
         sizes, entropy = responsibilities.sum(axis=0), float(entr(responsibilities).sum())
-        return cls(model, components, sizes, entropy, len(responsibilities), responsibilities)
-
-    @property
-    def log_weights(self) -> FloatArray:
-        """(U, K) ψ(N_c) + P slope, by which users choose; a new array each time."""
-        return self.log_sizes + log_likelihoods(self.mixture.answers.counts, self.tables)
+        return cls(model, components, sizes, entropy, responsibilities)
 
     def within(self, columns: Sequence[int]) -> "VariationalState":
         """Some of the communities, as if they were all."""
@@ -434,15 +402,13 @@ class VariationalState(MixtureState):
 AnyState = TypeVar("AnyState", bound=MixtureState)
 
 
-def membership_value(sizes: FloatArray, entropy: float) -> float:
-    """Σ ln Γ(N_c) − Σ r log r; a community of less than one user counts as one."""
-    return float(gammaln(np.maximum(sizes, 1.0)).sum() + entropy)
+def log_prior_of_sizes(sizes: FloatArray | IntArray, concentration: float) -> float:
+    """K log λ + Σ ln Γ(N_c) + ln Γ(λ) − ln Γ(λ + U): a partition under the Dirichlet process.
 
-
-def log_partition_constant(n_communities: int, n_users: int, concentration: float) -> float:
-    """K log λ + ln Γ(λ) − ln Γ(λ + U): with Σ ln Γ(N_c), the log prior of a partition."""
-    value = n_communities * np.log(concentration) + gammaln(concentration)
-    return float(value - gammaln(concentration + n_users))
+    A community of less than one user counts as one.
+    """
+    value = len(sizes) * np.log(concentration) + gammaln(np.maximum(sizes, 1.0)).sum()
+    return float(value + gammaln(concentration) - gammaln(concentration + sizes.sum()))
 
 
 def single_component(mixture: MixtureData, theta: FloatArray) -> VariationalState:
@@ -464,7 +430,7 @@ def allocate(
 
 def sweep(allocation: VariationalState, keep_all: bool = False) -> VariationalState:
     """Let every user choose among the communities, then fit them: r ∝ exp(ψ(N_c) + P slope)."""
-    r = responsibilities(allocation.log_weights)
+    r = responsibilities(allocation.mixture.answers.counts, allocation.tables, allocation.log_sizes)
     kept = np.flatnonzero(r.sum(axis=0) >= (0.0 if keep_all else SMALLEST))
     if len(kept) < allocation.n_communities:
         r = r[:, kept] / r[:, kept].sum(axis=1, keepdims=True)
@@ -491,7 +457,7 @@ def learn_concentration(allocation: VariationalState) -> VariationalState:
     if mixture.concentration_prior is None:
         return allocation
     found = minimize_scalar(
-        lambda log: -allocation.concentration_value(float(np.exp(log))),
+        lambda log: -allocation.log_prior(float(np.exp(log))),
         bounds=LOG_CONCENTRATIONS,
         method="bounded",
     )
@@ -500,7 +466,7 @@ def learn_concentration(allocation: VariationalState) -> VariationalState:
 
 
 def learn(
-    allocation: VariationalState, limits: Limits = LEARNING
+    allocation: VariationalState, limits: gp.Limits = LEARNING
 ) -> tuple[VariationalState, tuple[Move, ...]]:
     """A few steps up Σ log Z + weak prior over the hyperparameters, memberships held.
 
@@ -526,5 +492,5 @@ def learn(
         # −log Z bends by ½ in log σ² for every utility that is settled, of any community
         settled = sum(each.state.n_settled for each in allocation.components)
         limits = limits._replace(curvature=0.5 * float(settled))
-    summit = maximize(evaluate, theta, mixture.hyper.bounds, limits)
+    summit = gp.maximize(evaluate, theta, mixture.hyper.bounds, limits)
     return (allocation if summit.kept is None else summit.kept), summit.moves

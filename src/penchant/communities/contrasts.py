@@ -1,7 +1,5 @@
 """What sets communities apart: their items, the items' attributes, and who their members are."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from penchant.numerics.types import FloatArray, IntArray
@@ -10,41 +8,23 @@ RIDGE = 1e-3
 """Keeps slopes finite where attributes repeat each other; relative to one unit of variance."""
 
 
-class ItemAgreement(NamedTuple):
-    """Per item, (n,): how much communities like it on average, and how far they differ."""
+def directions(utilities: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Principal directions of people's utilities (U, n), fewer than k where there are no more.
 
-    liking: FloatArray
-    spread: FloatArray
-
-
-class Directions(NamedTuple):
-    """Along which people disagree most, the widest first.
-
-    share: (k,) of all variance of taste; loadings: (k, n) of the items; places: (U, k) of people.
-    """
-
-    share: FloatArray
-    loadings: FloatArray
-    places: FloatArray
-
-
-def directions(utilities: FloatArray, k: int) -> Directions:
-    """Principal directions of people's utilities (U, n); fewer than k where there are no more.
-
-    Of each direction the item that divides people most is on the positive side.
+    Returns their shares of all variance of taste (k,), the widest first, and the items' loadings
+    (k, n). Of each direction the item that divides people most is on the positive side.
 
     >>> people = np.array([[1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
-    >>> directions(people, 2).share
+    >>> directions(people, 2)[0]
     array([1.])
     """
     apart = utilities - utilities.mean(axis=1, keepdims=True)
     apart -= apart.mean(axis=0)
-    left, size, right = np.linalg.svd(apart, full_matrices=False)
-    n_real = int(np.count_nonzero(size > 1e-6 * max(float(np.abs(utilities).max()), 1e-300)))
-    k = min(k, n_real)
+    _, size, right = np.linalg.svd(apart, full_matrices=False)
+    k = min(k, int(np.count_nonzero(size > 1e-6 * max(float(np.abs(utilities).max()), 1e-300))))
     sides = np.sign(right[np.arange(k), np.abs(right[:k]).argmax(axis=1)])
     share = size[:k] ** 2 / max(float(size @ size), np.finfo(np.float64).tiny)
-    return Directions(share, right[:k] * sides[:, None], left[:, :k] * size[:k] * sides)
+    return share, right[:k] * sides[:, None]
 
 
 def standardise(utilities: FloatArray) -> FloatArray:
@@ -58,16 +38,18 @@ def standardise(utilities: FloatArray) -> FloatArray:
     return centred / np.where(scale > 0.0, scale, 1.0)
 
 
-def item_agreement(utilities: FloatArray, weight: FloatArray) -> ItemAgreement:
-    """Consensus and division over items: utilities (C, n), weight (C,) summing to one.
+def item_agreement(utilities: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n,) how much communities like each item on average, and how far they differ.
+
+    utilities: (C, n); weight: (C,) summing to one.
 
     >>> utilities = np.array([[2.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
-    >>> item_agreement(utilities, np.array([0.5, 0.5])).spread.round(2)
+    >>> item_agreement(utilities, np.array([0.5, 0.5]))[1].round(2)
     array([0. , 0.61, 0.61])
     """
     liking = standardise(utilities)
     mean = weight @ liking
-    return ItemAgreement(mean, np.sqrt(weight @ (liking - mean) ** 2))
+    return mean, np.sqrt(weight @ (liking - mean) ** 2)
 
 
 def distinctiveness(utilities: FloatArray, weight: FloatArray) -> FloatArray:
@@ -93,13 +75,11 @@ def feature_contrasts(membership: FloatArray, features: FloatArray) -> FloatArra
 
     membership (U, C) weighs the users; the comparison is with the users outside.
     """
-    inside = membership.sum(axis=0)
+    inside, tiny = membership.sum(axis=0), np.finfo(np.float64).tiny
     outside = len(membership) - inside
-    total = features.sum(axis=0)
     own = membership.T @ features
-    tiny = np.finfo(np.float64).tiny
     gap = own / np.maximum(inside, tiny)[:, None]
-    gap -= (total - own) / np.maximum(outside, tiny)[:, None]
+    gap -= (features.sum(axis=0) - own) / np.maximum(outside, tiny)[:, None]
     variance = features.var(axis=0)
     inverse_sizes = 1.0 / np.maximum(inside, 1.0) + 1.0 / np.maximum(outside, 1.0)
     return gap / np.sqrt(np.maximum(inverse_sizes[:, None] * variance, tiny))
@@ -116,8 +96,10 @@ def value_win_rates(
     levels, level_of = np.unique(values, return_inverse=True)
     won, lost = level_of[winner], level_of[loser]
     differ = won != lost
-    wins = np.stack([np.bincount(won[differ], c[differ], len(levels)) for c in pair_counts])
-    losses = np.stack([np.bincount(lost[differ], c[differ], len(levels)) for c in pair_counts])
+    wins, losses = (
+        np.stack([np.bincount(level[differ], c[differ], len(levels)) for c in pair_counts])
+        for level in (won, lost)
+    )
     return levels, wins / np.maximum(wins + losses, 1.0)
 
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
 
 from penchant.data import ChoiceStages, Comparisons, Rankings, Table
 from penchant.errors import DataError
@@ -24,7 +25,7 @@ from penchant.gp import Differences, Rows, edges_of_stages, feasible, has_covari
 from penchant.likelihoods import ChoiceGroup, Likelihood, LogProb, Outcomes
 from penchant.likelihoods.choices import on_pairs
 from penchant.numerics.random import ContentKeys, KeyArray, hashed, pair_keys
-from penchant.numerics.types import BoolArray, FloatArray, IntArray
+from penchant.numerics.types import FloatArray, IntArray
 
 USER_KEY_ROUNDS = 2
 """Rounds of hashing answers by their users and users by their answers: after two, users with
@@ -233,10 +234,10 @@ class Answers:
         return table
 
     def shards(self, size: int = SHARD_SIZE) -> Iterator[tuple[slice, sparse.csr_array]]:
-        """Consecutive users and their rows of counts; nothing is copied."""
+        """Consecutive users and their rows of counts."""
         for start in range(0, self.n_users, size):
-            part = slice(start, min(start + size, self.n_users))
-            yield part, _rows(self.counts, part)
+            part = slice(start, start + size)
+            yield part, self.counts[part]
 
 
 def sample_users(answers: Answers, most: int) -> IntArray:
@@ -268,19 +269,6 @@ def _distinct(key: IntArray) -> tuple[IntArray, LabelArray]:
     return row[given], place[key]
 
 
-def _rows(counts: sparse.csr_array, part: slice) -> sparse.csr_array:
-    """Some rows as a view: scipy's own slicing copies, and so does its constructor."""
-    ends = counts.indptr[part.start : part.stop + 1]
-    inside = slice(ends[0], ends[-1])
-    rows = sparse.csr_array((part.stop - part.start, counts.shape[1]), dtype=counts.dtype)
-    rows.data, rows.indices, rows.indptr = (
-        counts.data[inside],
-        counts.indices[inside],
-        ends - ends[0],
-    )
-    return rows
-
-
 def log_likelihoods(counts: sparse.csr_array, table: FloatArray | SingleArray) -> SingleArray:
     """(U, K) log-likelihood of each user's answers under each component, given tables (m, K).
 
@@ -289,12 +277,12 @@ def log_likelihoods(counts: sparse.csr_array, table: FloatArray | SingleArray) -
     return np.ascontiguousarray((counts @ table.astype(np.float32, copy=False)).T).T
 
 
-def responsibilities(log_weights: AnyFloats) -> AnyFloats:
-    """Rows exp(x) that sum to one; works in place."""
-    log_weights -= log_weights.max(axis=1, keepdims=True)
-    np.exp(log_weights, out=log_weights)
-    log_weights /= log_weights.sum(axis=1, keepdims=True)
-    return log_weights
+def responsibilities(
+    counts: sparse.csr_array, table: FloatArray | SingleArray, log_weights: AnyFloats
+) -> AnyFloats:
+    """(U, K) r ∝ exp(log_weights + P table), rows sum to one: given weights (K,), tables (m, K)."""
+    r: AnyFloats = softmax(log_weights + log_likelihoods(counts, table), axis=1)
+    return r
 
 
 def draw_labels(weights: AnyFloats, uniform: AnyFloats) -> LabelArray:
@@ -338,11 +326,10 @@ def soft_counts(answers: Answers, responsibilities: FloatArray) -> FloatArray:
 def separate_pairs(data: Comparisons) -> Comparisons:
     """The single pairs, and one pair of every choice, sampled by content.
 
-    The pairs inside a ranking depend on each other: as separate answers they agree with each other,
-    which looks like personal taste. So of each choice "T out of S" one item of T and one of the
-    others are sampled. Under a softmax the pair (i chosen, j left) is e^(x_i − x_j) times as likely
-    as the reverse, so it is exactly the answer to a pair; and the choices of a ranking are
-    independent given utilities. The other items' information is left out.
+    The pairs inside a ranking depend on each other: as separate answers they look like personal
+    taste. So of each choice "T out of S" one item of T and one of the others are sampled. Under a
+    softmax the pair (i chosen, j left) is e^(x_i − x_j) times as likely as the reverse, so it is
+    exactly the answer to a pair; and the choices of a ranking are independent given utilities.
 
     >>> data = Comparisons.from_rankings([["tea", "milk", "water"]], users=["ann"])
     >>> len(data.as_pairs()), len(separate_pairs(data))
@@ -362,17 +349,15 @@ def _draw_pairs(stage: ChoiceStages, content: ContentKeys) -> tuple[IntArray, In
     """Winner, loser and user of a pair for every time that a choice was made."""
     rows, copy = _copies(stage.count)
     item, chosen = stage.item[rows], stage.chosen[rows]
-    at = np.arange(len(rows))
     user = np.zeros(len(rows), dtype=np.intp) if stage.user is None else stage.user[rows]
     of_item = content.item[item]
     of_choice = hashed(content.user[user], of_item.sum(axis=1), copy)
     keys = hashed(of_item.ravel() + np.repeat(of_choice, item.shape[1])).reshape(item.shape)
-    return item[at, _one_of(chosen, keys)], item[at, _one_of(~chosen, keys)], user
-
-
-def _one_of(marked: BoolArray, keys: KeyArray) -> IntArray:
-    """(G,) a marked column of each row, all alike likely."""
-    return np.asarray(np.where(marked, keys, 0).argmax(axis=1), dtype=np.intp)
+    winner, loser = (
+        item[np.arange(len(rows)), np.where(side, keys, 0).argmax(axis=1)]
+        for side in (chosen, ~chosen)
+    )
+    return winner, loser, user
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,12 +365,11 @@ class LikelihoodTerms:
     """Log-likelihoods of all answers, and their derivatives along the edges, at given differences.
 
     A single pair has one edge. A choice out of a set has all pairs of the set, with a joint
-    gradient (see `likelihoods.choices`); answers that share a pair share its edge. So answers are m
-    numbers and edges E, and the gradient at an edge is a sum over weighted answers.
+    gradient (see `likelihoods.choices`); answers that share a pair share its edge.
 
-    pairs: of the single pairs, whose edges come first; value: (m,) log-likelihoods. Of every pair
-    inside every choice, (N,): its answer, its edge, and first and negative second derivative along
-    it. groups: the choices with their scaled utilities, sets of one size at a time.
+    pairs: of the single pairs, whose edges come first; value: (m,) log-likelihoods. answer, edge,
+    pull, tau: (N,) of every pair inside every choice, with the first and the negative second
+    derivative along it. groups: the choices with their scaled utilities, by the size of the set.
     """
 
     pairs: LogProb
@@ -456,7 +440,8 @@ class LikelihoodTerms:
         n = self.n_pairs
         pairs = self.value[:n] - 0.5 * var[:n] * self.precision + self.pairs.d1 * move[:n]
         along = self.pull * move[self.edge] - 0.5 * self.tau * var[self.edge]
-        return np.append(pairs, self.value[n:] + self._of_answers(along))
+        of_choices = np.bincount(self.answer - n, along, len(self.value) - n)
+        return np.append(pairs, self.value[n:] + of_choices)
 
     def user_gradients(self, counts: sparse.csr_array) -> sparse.csr_array:
         """(users, E) gradient of each user's log-likelihood, given counts (users, m)."""
@@ -476,8 +461,3 @@ class LikelihoodTerms:
         total = np.bincount(self.edge, weights[self.answer] * choices, self.n_edges)
         total[: self.n_pairs] = weighted
         return np.asarray(total, dtype=np.float64)
-
-    def _of_answers(self, along: FloatArray) -> FloatArray:
-        """(choices,) sums over the pairs of each choice."""
-        n_choices = len(self.value) - self.n_pairs
-        return np.asarray(np.bincount(self.answer - self.n_pairs, along, n_choices))

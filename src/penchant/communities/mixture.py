@@ -8,11 +8,12 @@ sides; the reported effects combine the estimates of all communities.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from penchant import gp
 from penchant.communities.chains import (
     Chain,
     ChainPlan,
@@ -53,23 +54,6 @@ from penchant.communities.search import (
 )
 from penchant.communities.verdict import Support, judge
 from penchant.data import Comparisons
-from penchant.gp import (
-    Covariates,
-    FitState,
-    ItemHyper,
-    ItemProblem,
-    Normal,
-    Posterior,
-    Rows,
-    Settings,
-    UserHyper,
-    UserProblem,
-    UserSolution,
-    has_covariates,
-    solve,
-    with_newcomers,
-)
-from penchant.gp import rank_one_update_users as absorb
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.numerics.linalg import solve_square
 from penchant.numerics.types import FloatArray, IntArray
@@ -83,11 +67,11 @@ JUDGING_USERS = 5_000
 
 
 def infer_beside_effects(
-    posteriors: tuple[Posterior, ...],
+    posteriors: tuple[gp.Posterior, ...],
     membership: FloatArray,
-    votes: Rows,
+    votes: gp.Rows,
     max_rank: int | None,
-) -> tuple[Posterior, ...]:
+) -> tuple[gp.Posterior, ...]:
     """Each community's utilities and effects, given its members; hyperparameters stay."""
     votes = votes.part(np.lexsort((votes.loser, votes.winner)))  # the same pair in one run
     inferred = []
@@ -95,24 +79,18 @@ def infer_beside_effects(
         count = votes.count * share[votes.user]
         some = votes.part(np.flatnonzero(count > LEAST_MEMBERSHIP * votes.count))
         count = some.count * share[some.user]
-        edges = Rows.between(some.winner, some.loser, count, some.outcomes)
+        edges = gp.Rows.between(some.winner, some.loser, count, some.outcomes)
         edges = replace(edges, shown=some.shown)
-        problem = ItemProblem(known.universe, edges, Settings(RULE), max_rank)
-        fitted = problem.posterior(solve(problem, _hyper_of(known))) if len(edges) else known
+        problem = gp.ItemProblem(known.universe, edges, gp.Settings(RULE), max_rank)
+        hyper = gp.ItemHyper(known.kernel, known.likelihood)
+        fitted = problem.posterior(gp.solve(problem, hyper)) if len(edges) else known
         inferred.append(fitted)
     return tuple(inferred)
 
 
-def _hyper_of(posterior: Posterior) -> ItemHyper:
-    return ItemHyper(posterior.kernel, posterior.likelihood)
-
-
-def known_effects(posteriors: tuple[Posterior, ...]) -> Covariates | None:
-    """Names and priors of the effects that communities know."""
-    return next((Covariates.known(p.effects) for p in posteriors if p.effects is not None), None)
-
-
-def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], Normal] | None:
+def common_effects(
+    posteriors: tuple[gp.Posterior, ...],
+) -> tuple[tuple[str, ...], gp.Normal] | None:
     """Names, means and variances of the effects by all communities' answers together.
 
     With precisions P_c, means β_c and the prior's P₀: P = P₀ + Σ (P_c − P₀), β = P⁻¹ Σ P_c β_c.
@@ -128,7 +106,7 @@ def common_effects(posteriors: tuple[Posterior, ...]) -> tuple[tuple[str, ...], 
         precision += own - prior
         pull += own @ effects.mean
     covariance = solve_square(precision, identity)
-    return first.names, Normal(covariance @ pull, np.diagonal(covariance))
+    return first.names, gp.Normal(covariance @ pull, np.diagonal(covariance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +126,16 @@ class FittedMixture:
 
     data: Comparisons
     sampled: Comparisons
-    hyper: ItemHyper
-    start: ItemHyper
+    hyper: gp.ItemHyper
+    start: gp.ItemHyper
     membership: FloatArray
-    posteriors: tuple[Posterior, ...]
+    posteriors: tuple[gp.Posterior, ...]
     report: Diagnostics | SearchReport
     chains: tuple[Chain, ...] = ()
     draws: Draws | None = None
     max_rank: int | None = None
     user_features: FloatArray | None = None
-    personal: FitState[UserProblem] | None = None
+    personal: gp.FitState[gp.UserProblem] | None = None
     communal_share: float = 1.0
     support: Support | None = None
     n_elsewhere: int = 0
@@ -203,7 +181,7 @@ class FittedMixture:
             return Population.of_users(self.personal.posterior.at(target), self.sizes)
         return Population.of_communities(self.at(target), self.sizes)
 
-    def utilities(self, users: IntArray | None, target: Inputs | None) -> Normal:
+    def utilities(self, users: IntArray | None, target: Inputs | None) -> gp.Normal:
         """Means and variances (n,) of the mean over people, or (k, n) of users, at the target
         items; less the average item's of the fit."""
         if users is None:
@@ -218,18 +196,16 @@ class FittedMixture:
         shares, means = self.shares(users), np.stack([community.mean for community in each])
         variances = np.stack([community.var for community in each])
         mean = shares @ means
-        return Normal(mean, np.maximum(shares @ (means**2 + variances) - mean**2, 0.0))
+        return gp.Normal(mean, np.maximum(shares @ (means**2 + variances) - mean**2, 0.0))
 
-    def at(self, target: Inputs | None) -> tuple[Posterior, ...]:
+    def at(self, target: Inputs | None) -> tuple[gp.Posterior, ...]:
         """The communities' utilities, looked at on other items where they are given."""
         return tuple(posterior.at(target) for posterior in self.posteriors)
 
     def changed_since(self, before: Comparisons) -> IntArray:
         """Users with more or fewer answers than before."""
-        now, then = (
-            np.bincount(v.user, v.count, before.n_users)
-            for v in (Rows.by_user(data.as_pairs().bare()) for data in (self.data, before))
-        )
+        rows = (gp.Rows.by_user(data.as_pairs().bare()) for data in (self.data, before))
+        now, then = (np.bincount(each.user, each.count, before.n_users) for each in rows)
         return np.flatnonzero(now != then)
 
     def with_answers(
@@ -262,23 +238,24 @@ class FittedMixture:
         return replace(self, data=data, support=None, membership=membership)
 
     def infer_posteriors(
-        self, hyper: ItemHyper | None = None, starts: Sequence[ComponentPosterior] = ()
-    ) -> tuple[Posterior, ...]:
+        self, hyper: gp.ItemHyper | None = None, starts: Sequence[ComponentPosterior] = ()
+    ) -> tuple[gp.Posterior, ...]:
         """Each community's utilities given its members, by default with its own hyperparameters.
 
         starts: the components of a search. A community without members stays as it is.
         """
-        like = known_effects(self.posteriors)
-        if has_covariates(self.data) or like is not None:
-            votes = Rows.by_user(self.data.as_pairs(), like)
+        known = [gp.Covariates.known(p.effects) for p in self.posteriors if p.effects is not None]
+        if gp.has_covariates(self.data) or known:
+            votes = gp.Rows.by_user(self.data.as_pairs(), known[0] if known else None)
             return infer_beside_effects(self.posteriors, self.membership, votes, self.max_rank)
         mixture = MixtureData(self.answers, self.items, self.hyper, max_rank=self.max_rank)
-        fit = partial(fit_community, mixture.precise())
-        inferred = []
-        for c, (known, counts) in enumerate(zip(self.posteriors, self.pair_counts, strict=True)):
-            theta = (hyper or _hyper_of(known)).theta
-            sites = starts[c].sites if starts else None
-            inferred.append(fit(counts, theta, sites).posterior if counts.any() else known)
+        inferred = list(self.posteriors)
+        for c, counts in enumerate(self.pair_counts):
+            if counts.any():
+                own = hyper or gp.ItemHyper(inferred[c].kernel, inferred[c].likelihood)
+                sites = starts[c].sites if starts else None
+                fitted = fit_community(mixture.precise(), counts, own.theta, sites)
+                inferred[c] = fitted.posterior
         return tuple(inferred)
 
     @property
@@ -293,27 +270,27 @@ class FittedMixture:
         if self.personal is None:
             return found
         features = as_features(found.membership[newcomers])
-        return replace(found, personal=with_newcomers(self.personal, data, features))
+        return replace(found, personal=gp.with_newcomers(self.personal, data, features))
 
 
 def _personal_after(
-    personal: FitState[UserProblem], found: FittedMixture, polish: bool | None
-) -> FitState[UserProblem]:
+    personal: gp.FitState[gp.UserProblem], found: FittedMixture, polish: bool | None
+) -> gp.FitState[gp.UserProblem]:
     """All users' own utilities after other answers; memberships are the users' features.
 
     Where answers are only added by rank-one updates, known users keep their memberships.
     """
     problem, data, membership = personal.problem, found.data, found.membership
-    votes = Rows.by_user(data, problem.edges.shown)
+    votes = gp.Rows.by_user(data, problem.edges.shown)
 
-    def of(features: FloatArray) -> UserProblem:
+    def of(features: FloatArray) -> gp.UserProblem:
         return user_problem(problem.items, features, votes, problem.settings)
 
     n_more = data.n_comparisons - personal.data.n_comparisons
     if n_more > 0 and personal.takes_rank_one_updates(n_more, polish):
         X = problem.users.features()
         kept = of(np.concatenate([X, membership[len(X) :]]))
-        if (absorbed := absorb(personal, data, kept)) is not None:
+        if (absorbed := gp.rank_one_update_users(personal, data, kept)) is not None:
             return absorbed
     return personal.reconverge(data, of(membership))
 
@@ -326,7 +303,7 @@ class PersonalSettings(NamedTuple):
 
     kernel: Callable[[], Kernel]
     required: bool
-    learn: Callable[[UserProblem, UserHyper], UserSolution]
+    learn: Callable[[gp.UserProblem, gp.UserHyper], gp.UserSolution]
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +365,7 @@ class MixtureFitter:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
-        if has_covariates(self.data) and not required:  # communities have effects of their own
+        if gp.has_covariates(self.data) and not required:  # communities have effects of their own
             return None
         on_pairs = self._on_pairs(result, self.answers.voters)
         varied = find_variation(on_pairs, required=required, fixed=fixed)
@@ -474,8 +451,8 @@ class MixtureFitter:
             fitted.membership,
             fitted.predict_membership,
             fitted.items,
-            UserHyper(self.personal.kernel(), Constant(1.0), 0.5, self.mixture.hyper.likelihood),
-            learn=self.personal.learn if self.plan.learn else solve,
+            gp.UserHyper(self.personal.kernel(), Constant(1.0), 0.5, self.mixture.hyper.likelihood),
+            learn=self.personal.learn if self.plan.learn else gp.solve,
             unites=fitted.draws is None and self.n_communities is None,
         )
         if membership.shape != fitted.membership.shape:

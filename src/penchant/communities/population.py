@@ -23,42 +23,26 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import entr, psi
+from scipy.special import entr, psi, softmax
 
+from penchant import gp
 from penchant.communities.component import (
     SMALLEST,
     VariationalState,
     allocate,
     learn,
-    log_partition_constant,
-    membership_value,
+    log_prior_of_sizes,
     single_component,
 )
 from penchant.communities.data import (
     Answers,
     drawn_counts,
-    responsibilities,
     sample_users,
     separate_pairs,
 )
 from penchant.communities.search import SearchResult
 from penchant.communities.split_merge import LEAST_RESPONSIBILITY, disagreement
 from penchant.data import Comparisons
-from penchant.gp import (
-    RULES,
-    FitState,
-    ItemHyper,
-    Normal,
-    Posterior,
-    Rows,
-    Settings,
-    Sites,
-    UserHyper,
-    UserPosteriors,
-    UserProblem,
-    UserSolution,
-    solve,
-)
 from penchant.kernels import Constant, Inputs, Kernel, Linear
 from penchant.likelihoods import Gaussian, Likelihood, Outcomes, Probit
 from penchant.numerics.linalg import gram
@@ -114,31 +98,32 @@ class Population(NamedTuple):
     which the squares add up to the variance between communities. n_people: U.
     """
 
-    parts: tuple[Posterior, ...]
+    parts: tuple[gp.Posterior, ...]
     weights: FloatArray
     apart: FloatArray
     n_people: float
 
     @classmethod
-    def of_communities(cls, posteriors: tuple[Posterior, ...], sizes: FloatArray) -> "Population":
+    def of_communities(
+        cls, posteriors: tuple[gp.Posterior, ...], sizes: FloatArray
+    ) -> "Population":
         """Everybody has the taste of their community."""
         shares, tastes = sizes / sizes.sum(), np.stack([p.mean for p in posteriors])
-        return cls(posteriors, shares, _apart(shares, tastes), float(sizes.sum()))
+        return cls(posteriors, shares, cls._between(sizes, tastes), float(sizes.sum()))
 
     @classmethod
-    def of_users(cls, posterior: UserPosteriors, sizes: FloatArray) -> "Population":
+    def of_users(cls, posterior: gp.UserPosteriors, sizes: FloatArray) -> "Population":
         """Everybody deviates from the taste of their community; memberships are their features."""
         kernel, members = posterior.user_kernel, Inputs(np.eye(len(sizes)))
         phi = posterior.user_basis.features(kernel, posterior.users, members)
-        apart = _apart(sizes / sizes.sum(), posterior.shared_utilities(phi))
+        apart = cls._between(sizes, posterior.shared_utilities(phi))
         return cls((posterior.population(),), np.ones(1), apart, float(sizes.sum()))
 
     @property
     def mean(self) -> FloatArray:
-        """(n,)."""
         return np.asarray(self.weights @ np.stack([part.mean for part in self.parts]))
 
-    def relative_to(self, others: "Population") -> Normal:
+    def relative_to(self, others: "Population") -> gp.Normal:
         """Means and variances (n,), less the average of other items."""
         each = [
             part.relative_to(known) for part, known in zip(self.parts, others.parts, strict=True)
@@ -146,11 +131,10 @@ class Population(NamedTuple):
         mean, var = np.stack([part.mean for part in each]), np.stack([part.var for part in each])
         apart = self.apart - others.apart.mean(axis=1, keepdims=True)
         between = np.sum(apart**2, axis=0) / (self.n_people + 1.0)
-        return Normal(self.weights @ mean, self.weights**2 @ var + between)
+        return gp.Normal(self.weights @ mean, self.weights**2 @ var + between)
 
     @property
     def covariance(self) -> FloatArray:
-        """(n, n)."""
         total = gram(self.apart) / (self.n_people + 1.0)
         for weight, part in zip(self.weights, self.parts, strict=True):
             total += weight**2 * part.covariance()
@@ -161,9 +145,11 @@ class Population(NamedTuple):
         """(n,) standard deviation between communities, relative to the average item."""
         return np.linalg.norm(self.apart - self.apart.mean(axis=1, keepdims=True), axis=0)
 
-
-def _apart(shares: FloatArray, tastes: FloatArray) -> FloatArray:
-    return np.sqrt(shares)[:, None] * (tastes - shares @ tastes)
+    @staticmethod
+    def _between(sizes: FloatArray, tastes: FloatArray) -> FloatArray:
+        """`apart`, of communities with these sizes and tastes."""
+        shares = sizes / sizes.sum()
+        return np.sqrt(shares)[:, None] * (tastes - shares @ tastes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +167,21 @@ class PersonalVotes:
     outcomes: Outcomes
     likelihood: Likelihood
 
+    @classmethod
+    def of(
+        cls, answers: Answers, offset: FloatArray, loading: FloatArray, likelihood: Likelihood
+    ) -> "PersonalVotes":
+        """From everybody's answers: offset (m,) and loading (m, q) of the distinct ones."""
+        counts, at = answers.counts, answers.counts.indices
+        given = counts.indptr.astype(np.intp), counts.data.astype(np.float64)
+        return cls(*given, offset[at], loading[at], answers.outcomes.part(at), likelihood)
+
     @property
     def n_users(self) -> int:
-        """U."""
         return len(self.starts) - 1
 
     @property
     def n_directions(self) -> int:
-        """q."""
         return int(self.loading.shape[1])
 
     @cached_property
@@ -207,7 +200,7 @@ class PersonalVotes:
         """(V, …) rows of users (U, …), for each of their votes."""
         return np.repeat(rows, np.diff(self.starts), axis=0)
 
-    def integrate_out(self, sites: Sites, spread: FloatArray) -> "UserTerms":
+    def integrate_out(self, sites: gp.Sites, spread: FloatArray) -> "UserTerms":
         """Integrate every user's ε ~ N(μ, S) out, as a function of μ. S may be nearly singular."""
         q, count, o = self.n_directions, self.count, self.offset
         precision = self._sum(count * sites.tau, self._products).reshape(-1, q, q)
@@ -233,8 +226,8 @@ class PersonalVotes:
         return self.offset + own
 
     def propose(
-        self, sites: Sites, effects: FloatArray, covariance: FloatArray
-    ) -> tuple[Sites, FloatArray]:
+        self, sites: gp.Sites, effects: FloatArray, covariance: FloatArray
+    ) -> tuple[gp.Sites, FloatArray]:
         """New sites by expectation propagation, and the log scales of the present ones.
 
         effects: (U, q) means of the users' ε; covariance: (U, q, q).
@@ -242,12 +235,12 @@ class PersonalVotes:
         of_user = self.of_user(covariance.reshape(self.n_users, -1))
         var = np.maximum(np.einsum("vq,vq->v", self._products, of_user), 1e-10)
         mean = self.differences(effects)
-        proposal = RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
+        proposal = gp.RULES["ep"].propose(mean, var, sites, self.likelihood, self.outcomes)
         valid = proposal.tau >= 0.0
         if proposal.valid is not None:
             valid &= proposal.valid
         tau, nu = np.where(valid, proposal.tau, sites.tau), np.where(valid, proposal.nu, sites.nu)
-        return Sites(tau, nu), proposal.log_scale
+        return gp.Sites(tau, nu), proposal.log_scale
 
 
 class UserTerms(NamedTuple):
@@ -278,7 +271,7 @@ class Modes:
     means: FloatArray
     covariance: FloatArray
     spread: FloatArray
-    sites: Sites
+    sites: gp.Sites
     objective: float = -np.inf
 
     @property
@@ -296,13 +289,14 @@ class Modes:
         """(U, K) memberships: r ∝ exp(ψ(N_c) + tᵀμ − ½ tr R E μμᵀ)."""
         log_weights = users.shift @ self.means.T
         log_weights -= 0.5 * _flat(users.precision) @ _flat(self.second).T
-        return responsibilities(log_weights + psi(np.maximum(sizes, SMALLEST)))
+        r: FloatArray = softmax(log_weights + psi(np.maximum(sizes, SMALLEST)), axis=1)
+        return r
 
     def predict_membership(self, votes: PersonalVotes) -> FloatArray:
         """(U, K) memberships of other users by their votes; the modes stay as they are."""
         sizes = self.membership.sum(axis=0)
         shared = np.tile(sizes / sizes.sum(), (votes.n_users, 1))
-        placed = replace(self, membership=shared, sites=Sites.zeros(len(votes.count)))
+        placed = replace(self, membership=shared, sites=gp.Sites.zeros(len(votes.count)))
         for _ in range(PLACING_ROUNDS):
             users = votes.integrate_out(placed.sites, self.spread)
             sites, _ = votes.propose(placed.sites, *_user_posteriors(users, placed))
@@ -327,15 +321,13 @@ class UserEffectMixture:
     def start(self, membership: FloatArray, spread: FloatArray) -> Modes:
         """Communities whose means are yet to be fitted."""
         K, q = membership.shape[1], self.votes.n_directions
-        nothing = Sites.zeros(len(self.votes.count))
+        nothing = gp.Sites.zeros(len(self.votes.count))
         return Modes(membership, np.zeros((K, q)), np.zeros((K, q, q)), spread, nothing)
 
     def fit(self, modes: Modes, threshold: float = -np.inf) -> Modes:
         """Update sites, means, memberships and spread in turn, with longer and longer steps.
 
-        threshold: the fit ends early where this objective is out of reach. It then takes 27 ms
-        instead of 63 to refuse personal taste where three communities of 240 users explain all,
-        after a search of 28 ms.
+        threshold: the fit ends early where this objective is out of reach.
         """
         length, before = 1.0, -np.inf
         for rounds_left in reversed(range(FIT_ROUNDS)):
@@ -355,14 +347,11 @@ class UserEffectMixture:
         sites, log_scale = votes.propose(modes.sites, *_user_posteriors(users, modes))
         M, R, t = self.mean_covariance, _weighted(r, users.precision), r.T @ users.shift
         inner = np.eye(len(M)) + M @ R
-        covariance = np.asarray(
-            np.linalg.solve(inner, np.broadcast_to(M, R.shape)), dtype=np.float64
-        )
+        covariance = np.asarray(np.linalg.solve(inner, np.broadcast_to(M, R.shape)), np.float64)
         means = np.einsum("cij,cj->ci", covariance, t)
         value = float(users.value.sum() + votes.count @ log_scale)
         value += 0.5 * float(np.sum(means * t) - np.linalg.slogdet(inner)[1].sum())
-        value += membership_value(r.sum(axis=0), float(entr(r).sum()))
-        value += log_partition_constant(r.shape[1], len(r), self.concentration)
+        value += log_prior_of_sizes(r.sum(axis=0), self.concentration) + float(entr(r).sum())
         value += self.log_prior(modes.spread)
         here = replace(modes, means=means, covariance=covariance, objective=value)
         spread = modes.spread
@@ -427,10 +416,7 @@ def extrapolate(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
 def fit_single_mode(
     votes: PersonalVotes, concentration: float, threshold: float = -np.inf
 ) -> tuple[UserEffectMixture, Modes]:
-    """All users around one mean; the learned spread becomes the prior of several modes.
-
-    threshold: see `fit`.
-    """
+    """All users around one mean; the learned spread becomes the prior of several modes."""
     q = votes.n_directions
     weak = FIRST_SPREAD * np.eye(q)
     effects = UserEffectMixture(votes, weak, weak, concentration)
@@ -471,28 +457,20 @@ def join_nearest(modes: Modes) -> Modes:
     distance = np.linalg.norm(white[:, None] - white, axis=2)
     distance[np.tril_indices(len(distance))] = np.inf
     a, b = map(int, np.unravel_index(int(distance.argmin()), distance.shape))
-    sizes = modes.membership.sum(axis=0)
     means, membership = modes.means.copy(), modes.membership.copy()
-    others = [c for c in range(modes.n_communities) if c != b]
-    means[a] = (sizes[a] * means[a] + sizes[b] * means[b]) / (sizes[a] + sizes[b])
+    means[a] = np.average(means[[a, b]], axis=0, weights=membership[:, [a, b]].sum(axis=0))
     membership[:, a] += membership[:, b]
-    return replace(
-        modes,
-        membership=membership[:, others],
-        means=means[others],
-        covariance=modes.covariance[others],
-    )
+    left = [c for c in range(modes.n_communities) if c != b]
+    joined = replace(modes, means=means[left], covariance=modes.covariance[left])
+    return replace(joined, membership=membership[:, left])
 
 
 class SinglePopulation(NamedTuple):
-    """One population whose users deviate personally: the model that communities must beat.
+    """One population whose users deviate along the main directions of disagreement.
 
-    The covariance of deviations is free along the main directions of disagreement, so this is the
-    multi-user model where it matters, at the cost of a search.
-
-    allocation: everybody in one community; loading: (m, q) how the distinct answers depend on the
-    directions; effects, modes: the model of the users' effects, with the votes along the
-    directions, and its fit; evidence: log evidence of the whole.
+    It is the multi-user model where that matters, and the model that communities must beat.
+    allocation: everybody in one community; loading: (m, q) of the distinct answers along the
+    directions; effects, modes: the model of the users' effects, and its fit; evidence: of all.
     """
 
     allocation: VariationalState
@@ -539,40 +517,20 @@ class SinglePopulation(NamedTuple):
 
 
 def single_population(result: SearchResult, threshold: float = -np.inf) -> SinglePopulation:
-    """Fit one population with personal deviations along the main directions of disagreement.
-
-    threshold: the fit stays coarse where this evidence is out of reach.
-    """
+    """Fit one population; threshold: the fit stays coarse where this evidence is out of reach."""
     mixture = result.allocation.mixture
     allocation, _ = learn(single_component(mixture, mixture.hyper.theta))
     component, loading = allocation.components[0], _directions(allocation, result)
-    votes = personal_votes(allocation, loading, mixture.answers)
+    likelihood = allocation.model.hyper.likelihood
+    votes = PersonalVotes.of(mixture.answers, component.state.mean, loading, likelihood)
     # both models contain the votes; the cost of the common utilities is not in the effects' model
     rest = allocation.objective - component.log_z - component.cost
     effects, modes = fit_single_mode(votes, mixture.concentration, threshold - rest)
     return SinglePopulation(allocation, loading, effects, modes, modes.objective + rest)
 
 
-def personal_votes(
-    allocation: VariationalState, loading: FloatArray, answers: Answers
-) -> PersonalVotes:
-    """Answers as votes along the directions, about the common utilities."""
-    counts = answers.counts
-    return PersonalVotes(
-        counts.indptr.astype(np.intp),
-        counts.data.astype(np.float64),
-        allocation.components[0].state.mean[counts.indices],
-        loading[counts.indices],
-        answers.outcomes.part(counts.indices),
-        allocation.model.hyper.likelihood,
-    )
-
-
 def _directions(allocation: VariationalState, result: SearchResult) -> FloatArray:
-    """(m, q) loadings of the answers: main disagreements, and the communities' differences.
-
-    They are orthogonal and of unit size over the votes.
-    """
+    """(m, q) main disagreements and communities' differences, orthonormal over the votes."""
     prior = allocation.model.prior
     weight = np.sqrt(np.maximum(allocation.components[0].weights, UNUSED_WEIGHT))
     everybody = np.arange(allocation.mixture.answers.n_users)
@@ -580,12 +538,10 @@ def _directions(allocation: VariationalState, result: SearchResult) -> FloatArra
     n_notable = max(1, int(np.count_nonzero(spectrum.strength > NOTABLE)))
     main = prior.design.forward(prior.points(spectrum.weights[:, :n_notable]))
     found, common = result.allocation, allocation.components[0].state.mean
-    contrasts = np.zeros((len(weight), 0))
-    if result.n_communities > 1:
-        means = np.column_stack([each.state.mean for each in found.components])
-        contrasts = (means - common[:, None]) * np.sqrt(found.sizes)
+    means = np.column_stack([each.state.mean for each in found.components])
+    contrasts = (means - common[:, None]) * np.sqrt(found.sizes)
     basis = np.zeros((len(weight), 0))
-    for part in (main, contrasts):
+    for part in (main, contrasts) if result.n_communities > 1 else (main,):
         whole = weight[:, None] * part
         left, size, _ = np.linalg.svd(whole - basis @ (basis.T @ whole), full_matrices=False)
         rounding = 1e-6 * np.linalg.norm(whole)
@@ -600,9 +556,9 @@ def item_effect_share(single: SinglePopulation) -> float:
     """The share s² of an answer's noise that is a random effect of the user and the item.
 
     Ratings turned into pairs are the plain case: a user's low opinion of a film moves all of their
-    pairs with it, in either half of the votes. Such an effect e_ui ~ N(0, s²) falls into no groups,
-    yet both halves of the votes share it. Two votes v, w of a user that share an item have slopes
-    of the log-likelihood, at the common utilities, with
+    pairs with it. Such an effect e_ui ~ N(0, s²) falls into no groups, yet both halves of the votes
+    share it. Two votes v, w of a user that share an item have slopes of the log-likelihood, at the
+    common utilities, with
 
         E ±h_v h_w = k_v k_w (s² ± ℓ_vᵀ S ℓ_w),
 
@@ -663,7 +619,7 @@ class Variation(NamedTuple):
     """
 
     membership: FloatArray
-    hyper: ItemHyper
+    hyper: gp.ItemHyper
     evidence: float
 
 
@@ -719,11 +675,10 @@ def _has_disagreement(result: SearchResult) -> bool:
 def _sample(result: SearchResult) -> SearchResult:
     """The same communities of some of the users, where there are very many answers."""
     allocation = result.allocation
-    mixture, n_answers = allocation.mixture, allocation.mixture.answers.counts.nnz
-    if n_answers <= CHOICE_ANSWERS:
+    mixture, answers = allocation.mixture, allocation.mixture.answers
+    if answers.counts.nnz <= CHOICE_ANSWERS:
         return result
-    answers, most = mixture.answers, mixture.answers.n_users * CHOICE_ANSWERS // n_answers
-    chosen = sample_users(answers, max(1, most))
+    chosen = sample_users(answers, max(1, answers.n_users * CHOICE_ANSWERS // answers.counts.nnz))
     few = replace(allocation.model, mixture=replace(mixture, answers=answers.take(chosen)))
     members = allocation.responsibilities[chosen]
     return SearchResult(allocate(few, members, allocation.components), members, result.trace)
@@ -735,7 +690,11 @@ def _members(single: SinglePopulation, modes: Modes, answers: Answers) -> FloatA
     if len(membership) < answers.n_users:
         size = max(1, CHOICE_ANSWERS * answers.n_users // answers.counts.nnz)
         some = (replace(answers, counts=rows) for _, rows in answers.shards(size))
-        votes = (personal_votes(single.allocation, single.loading, each) for each in some)
+        mean, likelihood = (
+            single.allocation.components[0].state.mean,
+            single.effects.votes.likelihood,
+        )
+        votes = (PersonalVotes.of(each, mean, single.loading, likelihood) for each in some)
         membership = np.concatenate([modes.predict_membership(each) for each in votes])
     order = np.argsort(-membership.sum(axis=0), kind="stable")
     return np.ascontiguousarray(membership[:, order])
@@ -747,10 +706,10 @@ def as_features(membership: FloatArray) -> Inputs:
 
 
 def user_problem(
-    items: Inputs, membership: FloatArray, votes: Rows, settings: Settings | None = None
-) -> UserProblem:
+    items: Inputs, membership: FloatArray, votes: gp.Rows, settings: gp.Settings | None = None
+) -> gp.UserProblem:
     """Users with their memberships for features."""
-    return UserProblem.of(items, as_features(membership), votes, settings or Settings())
+    return gp.UserProblem.of(items, as_features(membership), votes, settings or gp.Settings())
 
 
 def fit_personal(
@@ -758,49 +717,45 @@ def fit_personal(
     membership: FloatArray,
     members: Callable[[Answers], FloatArray],
     items: Inputs,
-    start: UserHyper,
+    start: gp.UserHyper,
     *,
-    learn: Callable[[UserProblem, UserHyper], UserSolution] = solve,
+    learn: Callable[[gp.UserProblem, gp.UserHyper], gp.UserSolution] = gp.solve,
     unites: bool = False,
-) -> tuple[FitState[UserProblem], float, FloatArray]:
+) -> tuple[gp.FitState[gp.UserProblem], float, FloatArray]:
     """Personal taste inside communities, f_u = mean + f_community + r_u.
 
-    The multi-user model with memberships M for features is this: its prior over users is
-    K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I], so that S = (1 − ρ₀)(1 − s) K_x is the covariance
-    of everybody's deviations. With s = 0, or one community, everybody deviates from one population:
-    that is MultiUserGP, exactly. With s near 1 all taste is communal. ρ₀ and the item covariance
-    are learned by evidence at s = 0. The communal share s cannot be: memberships were learned from
-    the same answers, and evidence would count them twice. Held-out answers choose it.
+    This is the multi-user model with memberships M for features and the prior over users
+    K_u = ρ₀ 11ᵀ + (1 − ρ₀) [s M Mᵀ + (1 − s) I]; with s = 0, or one community, it is MultiUserGP,
+    exactly. ρ₀ and the item covariance are learned by evidence at s = 0. Held-out answers choose
+    the communal share s: memberships were learned from the same answers, which evidence would
+    count twice.
 
     membership: (U, K); members: memberships given other answers. learn: how hyperparameters are
     learned from the start, by default not at all. unites: communities that explain nothing of the
     held-out answers become one.
-
     Returns all users' utilities, the communal share and (U, K) memberships, the users' features.
     """
-    problem = user_problem(items, membership, Rows.by_user(data))
+    problem = user_problem(items, membership, gp.Rows.by_user(data))
     population = learn(problem, start)
     if membership.shape[1] == 1:
-        return FitState.of(data, problem, population), 0.0, membership
+        return gp.FitState.of(data, problem, population), 0.0, membership
     # a user with one ranking could not be placed if that whole ranking were held out
     pairs = separate_pairs(data)
     drawn = drawn_counts(pairs, HELD_OUT)
     kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
-    partial = user_problem(items, members(Answers.of(kept)), Rows.by_user(kept))
-    losses = [
-        _losses(partial, with_communal_share(population.hyper, s), held_out)
-        for s in COMMUNAL_SHARES
-    ]
-    best = COMMUNAL_SHARES[_first_as_good_as_the_best(np.stack(losses))]
+    partial = user_problem(items, members(Answers.of(kept)), gp.Rows.by_user(kept))
+    hypers = (with_communal_share(population.hyper, s) for s in COMMUNAL_SHARES)
+    losses = np.stack([_losses(partial, hyper, held_out) for hyper in hypers])
+    best = COMMUNAL_SHARES[_first_as_good_as_the_best(losses)]
     if best > 0.0:
-        population = solve(problem, with_communal_share(population.hyper, best))
+        population = gp.solve(problem, with_communal_share(population.hyper, best))
     elif unites:
         membership = np.ones((data.n_users, 1))
-        problem = user_problem(items, membership, Rows.by_user(data))
-    return FitState.of(data, problem, population), best, membership
+        problem = user_problem(items, membership, gp.Rows.by_user(data))
+    return gp.FitState.of(data, problem, population), best, membership
 
 
-def with_communal_share(population: UserHyper, s: float) -> UserHyper:
+def with_communal_share(population: gp.UserHyper, s: float) -> gp.UserHyper:
     """The prior at communal share s, written as sharing · user_kernel + (1 − sharing) · I."""
     rho = population.sharing
     sharing = rho + (1.0 - rho) * s
@@ -810,12 +765,12 @@ def with_communal_share(population: UserHyper, s: float) -> UserHyper:
     return population._replace(user_kernel=kernel, sharing=sharing)
 
 
-def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> FloatArray:
+def _losses(problem: gp.UserProblem, hyper: gp.UserHyper, held_out: Comparisons) -> FloatArray:
     """(h,) log losses of the held-out answers, ties left out."""
-    votes = Rows.by_user(held_out, problem.edges.shown)
+    votes = gp.Rows.by_user(held_out, problem.edges.shown)
     if votes.outcomes.tie is not None:
         votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
-    posterior = problem.posterior(solve(problem, hyper))
+    posterior = problem.posterior(gp.solve(problem, hyper))
     difference = posterior.differences(votes.user, votes.winner, votes.loser)
     if votes.shown is not None:
         difference = beside_effects(posterior, difference, votes.shown.z)
@@ -824,12 +779,14 @@ def _losses(problem: UserProblem, hyper: UserHyper, held_out: Comparisons) -> Fl
     return np.repeat(losses, votes.count.astype(np.intp))
 
 
-def beside_effects(posterior: UserPosteriors, difference: Normal, z: FloatArray | None) -> Normal:
+def beside_effects(
+    posterior: gp.UserPosteriors, difference: gp.Normal, z: FloatArray | None
+) -> gp.Normal:
     """Differences (k,) of users' own utilities, and zᵀβ of z (q, k) more."""
     if z is None or posterior.effects is None:
         return difference
     shift = posterior.effects.shift(z, posterior.shared_lower)
-    return Normal(difference.mean + shift.mean, difference.var + shift.var)
+    return gp.Normal(difference.mean + shift.mean, difference.var + shift.var)
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:

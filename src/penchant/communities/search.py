@@ -11,8 +11,8 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import psi
 
+from penchant import gp
 from penchant.communities.component import (
     LEARNING,
     MixtureData,
@@ -24,10 +24,9 @@ from penchant.communities.component import (
     single_component,
     sweep,
 )
-from penchant.communities.data import Answers, log_likelihoods, responsibilities, sample_users
+from penchant.communities.data import Answers, responsibilities, sample_users
 from penchant.communities.split_merge import SplitSearch, delete, force_merge, force_split, merge
 from penchant.errors import DataError
-from penchant.gp import ItemHyper, Limits, Posterior
 from penchant.numerics.optimize import Move
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -37,7 +36,7 @@ ROUND_SWEEPS = 6
 """Sweeps after each round: few, since the next round changes everything again."""
 ROUND_TOLERANCE = 1.0
 """Nats that a sweep, or a step of learning, must gain for another one while communities grow."""
-ROUND_LEARNING = Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
+ROUND_LEARNING = gp.Limits(max_steps=4, least_gain=ROUND_TOLERANCE)
 CONVERGE_SWEEPS, CONVERGE_TOLERANCE = 60, 0.05
 """Most sweeps of the final state, and nats that one must gain for another."""
 PRUNE_TOLERANCE = 0.2
@@ -71,16 +70,13 @@ class SearchReport:
     n_communities: tuple[int, ...]
     log_evidence: tuple[float, ...]
 
+    completed = True  # a search that reports has ended
+
     @classmethod
     def of(cls, trace: Sequence[Step]) -> "SearchReport":
         """From the steps of a search that ended."""
         steps, numbers, values = zip(*trace, strict=True)
         return cls(True, steps, numbers, values)
-
-    @property
-    def completed(self) -> bool:
-        """A search that reports has ended."""
-        return True
 
     def advice(self) -> str | None:
         """None: a search ends where no move gains."""
@@ -100,22 +96,19 @@ class SearchResult:
 
     @property
     def n_communities(self) -> int:
-        """K."""
         return self.allocation.n_communities
 
     @property
-    def hyper(self) -> ItemHyper:
+    def hyper(self) -> gp.ItemHyper:
         """Kernel and likelihood with the learned parameters."""
         return self.allocation.model.hyper
 
     @property
     def objective(self) -> float:
-        """Log evidence, approximately: of this result, hyperparameters included."""
         return self.allocation.objective
 
     @property
     def report(self) -> SearchReport:
-        """How the search went."""
         return SearchReport.of(self.trace)
 
     @property
@@ -124,24 +117,27 @@ class SearchResult:
         return np.asarray(self.membership.argmax(axis=1), dtype=np.intp)
 
     @cached_property
-    def posteriors(self) -> tuple[Posterior, ...]:
+    def posteriors(self) -> tuple[gp.Posterior, ...]:
         """Each community's utilities over all items."""
         return tuple(map(self.allocation.model.posterior, self.allocation.components))
 
 
 def predict_membership(
-    posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers
+    posteriors: Sequence[gp.Posterior], sizes: FloatArray, answers: Answers
 ) -> FloatArray:
     """(U, K) memberships of users given their answers; the communities stay as they are.
 
     A user without answers has memberships in proportion to the communities' sizes.
     """
-    tables = [log_predictive(posterior, answers) for posterior in posteriors]
-    log_sizes: FloatArray = np.log(sizes)
-    return responsibilities(log_sizes + log_likelihoods(answers.counts, np.column_stack(tables)))
+    return responsibilities(answers.counts, predictive_table(posteriors, answers), np.log(sizes))
 
 
-def log_predictive(posterior: Posterior, answers: Answers) -> FloatArray:
+def predictive_table(posteriors: Sequence[gp.Posterior], answers: Answers) -> FloatArray:
+    """(m, K) log predictive probability of each answer in each community."""
+    return np.column_stack([log_predictive(posterior, answers) for posterior in posteriors])
+
+
+def log_predictive(posterior: gp.Posterior, answers: Answers) -> FloatArray:
     """(m,) log predictive probability of each answer, the utilities integrated out.
 
     A choice follows from the odds of its pairs, as when models score it.
@@ -173,7 +169,7 @@ def find_communities(
     >>> tea = ["tea", "milk", "juice", "water"]
     >>> data = Comparisons.from_rankings([tea] * 7 + [tea[::-1]] * 5, users=range(12))
     >>> items = Inputs(index=np.arange(4))
-    >>> mixture = MixtureData(Answers.of(data), items, ItemHyper(Independent(), Probit()))
+    >>> mixture = MixtureData(Answers.of(data), items, gp.ItemHyper(Independent(), Probit()))
     >>> find_communities(mixture).labels
     array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
@@ -194,12 +190,9 @@ def find_communities(
 
 def with_silent_users(membership: FloatArray, answers: Answers) -> FloatArray:
     """(U, K) from that of the voters: users without answers get the communities' sizes."""
-    voters = answers.voters
-    if len(voters) == answers.n_users:
-        return membership
     sizes = membership.sum(axis=0)
     everybody = np.tile(sizes / sizes.sum(), (answers.n_users, 1))
-    everybody[voters] = membership
+    everybody[answers.voters] = membership
     return everybody
 
 
@@ -252,8 +245,8 @@ class _Search:
     def _with_everybody(self, few: VariationalState) -> VariationalState:
         """The same communities with all users, their number only ever falling."""
         model = replace(few.model, mixture=replace(few.mixture, answers=self.mixture.answers))
-        weights = log_likelihoods(self.mixture.answers.counts, few.tables) + psi(few.sizes)
-        allocation = allocate(model, responsibilities(weights), few.components)
+        r = responsibilities(self.mixture.answers.counts, few.tables, few.log_sizes)
+        allocation = allocate(model, r, few.components)
         allocation = self._note("everybody", allocation)
         allocation = self._prune(self._converge(allocation, tolerance=PRUNE_TOLERANCE))
         return self._converge(self._learn(allocation))
@@ -320,7 +313,9 @@ class _Search:
         settled = converge(allocation, choose, max_sweeps, tolerance * self.scale)
         return self._note("sweep", settled)
 
-    def _learn(self, allocation: VariationalState, limits: Limits = LEARNING) -> VariationalState:
+    def _learn(
+        self, allocation: VariationalState, limits: gp.Limits = LEARNING
+    ) -> VariationalState:
         allocation = learn_concentration(allocation)
         if not self.learns:
             return allocation

@@ -18,8 +18,8 @@ from penchant.communities.component import (
     MixtureState,
     converge,
 )
-from penchant.communities.data import Answers, log_likelihoods, responsibilities, soft_counts
-from penchant.communities.search import CONVERGE_SWEEPS, CONVERGE_TOLERANCE, log_predictive
+from penchant.communities.data import Answers, responsibilities, soft_counts
+from penchant.communities.search import CONVERGE_SWEEPS, CONVERGE_TOLERANCE, predictive_table
 from penchant.data import Comparisons
 from penchant.gp import Posterior
 from penchant.numerics.types import FloatArray, IntArray
@@ -73,8 +73,8 @@ class ComponentTables(NamedTuple):
         cls, posteriors: Sequence[Posterior], sizes: FloatArray, answers: Answers
     ) -> "ComponentTables":
         """From the communities' posteriors, their uncertainty included."""
-        tables = [log_predictive(posterior, answers) for posterior in posteriors]
-        return cls(np.column_stack(tables), np.log(np.maximum(sizes, SMALLEST)))
+        log_sizes = np.log(np.maximum(sizes, SMALLEST))
+        return cls(predictive_table(posteriors, answers), log_sizes)
 
 
 class Members(NamedTuple):
@@ -94,8 +94,7 @@ def memberships(part: MixturePart, views: ComponentTables) -> FloatArray:
     """(users, K), rows sum to one."""
     if not len(part.data):
         return np.zeros((part.data.n_users, len(views.log_weights)))
-    log_likelihood = log_likelihoods(part.answers.counts, views.table[part.place])
-    return responsibilities(log_likelihood + views.log_weights)
+    return responsibilities(part.answers.counts, views.table[part.place], views.log_weights)
 
 
 def choose_communities(
@@ -121,10 +120,7 @@ class PooledState(MixtureState):
 
 
 def converge_parts(
-    model: ComponentModel,
-    tables: ComponentTables,
-    n_users: int,
-    ask: Callable[[ComponentTables], Members],
+    model: ComponentModel, tables: ComponentTables, ask: Callable[[ComponentTables], Members]
 ) -> PooledState:
     """The state that sweeps from some tables end in.
 
@@ -134,7 +130,7 @@ def converge_parts(
     def choose(given: ComponentTables, starts: Sequence[ComponentPosterior | None]) -> PooledState:
         counts, sizes, entropy = ask(given)
         components = tuple(map(model.refit, counts, starts))
-        return PooledState(model, components, sizes, entropy, n_users, counts, given)
+        return PooledState(model, components, sizes, entropy, counts, given)
 
     def sweep(state: PooledState) -> PooledState:
         return choose(ComponentTables(state.tables, state.log_sizes), state.components)

@@ -5,35 +5,33 @@ scores of the members, s_u = Φᵀ Dᵀ (P_u h): how each would move the common 
 of the posterior, where H = C Cᵀ, scores of people of one taste are noise and their covariance ends
 at (1 + √(r_eff / N))²; a community of two components sticks out.
 
-*Chains*: Gibbs steps move one user at a time, and a community that should be two stays one for a
-long time. Here a whole community is split, or two are merged, and the change is accepted with the
-utilities integrated out (Jain and Neal, 2004). `split_or_merge` picks two users and proposes by a
-*launch*: from all users concerned, blind to how they are now divided, it finds a division in two;
-then every user takes a side independently with known probability. `merge_similar_or_divide`
-proposes to merge two communities of like answers, or to divide one by coin: where two communities
-share a taste, users pass between them one by one for thousands of sweeps, and no launch finds their
-division again.
+*Chains*: Gibbs steps move one user at a time. Here a whole community is split, or two are merged,
+and the change is accepted with the utilities integrated out (Jain and Neal, 2004). `split_or_merge`
+picks two users and proposes by a *launch*: from all users concerned, blind to how they are now
+divided, it finds a division in two; then every user takes a side independently with known
+probability. `merge_similar_or_divide` proposes to merge two communities of like answers, or to
+divide one by coin: where two communities share a taste, no launch finds their division again.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.special import entr, expit, gammaln, log_softmax, logsumexp, psi
+from scipy.special import entr, expit, gammaln, log_softmax, logsumexp, psi, softmax
 
+from penchant import gp
 from penchant.communities.bethe import BetheState
 from penchant.communities.component import (
     ComponentFit,
-    ComponentPosterior,
     MixtureData,
     VariationalState,
     allocate,
     converge,
     fit_community,
-    log_partition_constant,
     sweep,
 )
 from penchant.communities.data import (
@@ -44,7 +42,6 @@ from penchant.communities.data import (
     soft_counts,
 )
 from penchant.errors import DataError
-from penchant.gp import Differences, LowRankState, Operator, Sites
 from penchant.numerics.linalg import gram, multiply, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -138,7 +135,7 @@ def disagreement(
 
 
 def main_directions(
-    rows: FloatArray, state: LowRankState | BetheState, k: int
+    rows: FloatArray, state: gp.LowRankState | BetheState, k: int
 ) -> tuple[FloatArray, FloatArray]:
     """Largest k eigenvalues of the pulls' covariance in the metric of the posterior, ascending,
     and their directions (r, k): by way of people where those are fewer than weights."""
@@ -156,9 +153,9 @@ def main_directions(
     return values, solve_lower(state.lower, np.asfortranarray(vectors), transposed=True)
 
 
-def _differences(design: Operator) -> sparse.csr_array:
+def _differences(design: gp.Operator) -> sparse.csr_array:
     """D as a sparse matrix, in either space."""
-    if isinstance(design, Differences):
+    if isinstance(design, gp.Differences):
         return design.matrix()
     m = design.n_points
     return sparse.csr_array((np.ones(m), design.position, np.arange(m + 1)), shape=(m, m))
@@ -172,20 +169,19 @@ class SplitSearch:
 
     def split(self, allocation: VariationalState, c: int) -> VariationalState | None:
         """Community c as two, the first way that raises the objective; None if none does."""
-        whole, theta, ways = allocation.components[c], allocation.model.hyper.theta, []
-        if self._has_refused(whole.weights, theta):
+        weights, theta, ways = allocation.components[c].weights, allocation.model.hyper.theta, []
+        if self._has_refused(weights, theta):
             return None
         # where λ > 1 favours another community, a split may pay without any disagreement
         screened = allocation.mixture.concentration <= 1.0
-        for halves in _ways(allocation, c, screened):
-            if halves.gain > LEAST_GAIN:
-                return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
-            ways.append(halves)
-        if ways:
-            nearest = max(ways, key=lambda halves: halves.gain / halves.cost(whole))
-            if (opened := _open_to_all(allocation, c, nearest)) is not None:
-                return opened
-        self._refused.append((whole.weights, theta))
+        for divided in _ways(allocation, c, screened):
+            if divided.objective > allocation.objective + LEAST_GAIN:
+                return divided
+            ways.append((_gain_per_cost(allocation, c, divided), divided))
+        gain, nearest = max(ways, key=lambda way: way[0], default=(-np.inf, allocation))
+        if gain > -NEAR_PAYING and (opened := _open_to_all(allocation, nearest)) is not None:
+            return opened
+        self._refused.append((weights, theta))
         return None
 
     def _has_refused(self, weights: FloatArray, theta: FloatArray) -> bool:
@@ -200,55 +196,42 @@ class SplitSearch:
 
 def force_split(allocation: VariationalState) -> VariationalState:
     """One community more, the way that costs the objective least."""
-    ways = [
-        (halves.gain, c, halves)
-        for c in range(allocation.n_communities)
-        for halves in _ways(allocation, c, screened=False)
-    ]
+    numbers = range(allocation.n_communities)
+    ways = [divided for c in numbers for divided in _ways(allocation, c, screened=False)]
     if not ways:
         raise DataError(
             f"no community of {allocation.n_communities} can be divided further: "
             "ask for fewer with n_communities"
         )
-    _, c, halves = max(ways, key=lambda way: way[0])
-    return allocation.with_in_place_of([c], halves.responsibilities, halves.components)
+    return max(ways, key=lambda divided: divided.objective)
 
 
-def _ways(allocation: VariationalState, c: int, screened: bool = True) -> Iterator["Halves"]:
-    """Ways to divide community c, from several starts."""
+def _ways(allocation: VariationalState, c: int, screened: bool) -> Iterator[VariationalState]:
+    """Community c as two, which come last, from soft cuts along the main directions."""
     members = np.flatnonzero(allocation.responsibilities[:, c] > LEAST_RESPONSIBILITY)
-    if len(members) > 1:
-        n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
-        for start in _starts(disagreement(allocation, c, members, n_directions), screened):
-            if (halves := _two_way(allocation, c, members, start)) is not None:
-                yield halves
-
-
-def _starts(spectrum: Spectrum, screened: bool) -> Iterator[FloatArray]:
-    """(k,) shares of the first half, from soft cuts along the main directions."""
+    if len(members) < 2:
+        return
+    n_directions = DIRECTIONS if screened else FORCED_DIRECTIONS
+    spectrum = disagreement(allocation, c, members, n_directions)
     for strength, scores in zip(spectrum.strength, spectrum.scores.T, strict=True):
         if screened and strength < spectrum.screen:
             return
         for cut in CUTS if strength > 1.0 else CUTS[:1]:
-            yield expit(STEEPNESS * (scores - cut))
+            start = expit(STEEPNESS * (scores - cut))
+            if (divided := _two_way(allocation, c, members, start)) is not None:
+                yield divided
 
 
-class Halves(NamedTuple):
-    """A community as two, (U, 2) and a posterior each, and what the objective gains."""
-
-    responsibilities: FloatArray
-    components: tuple[ComponentPosterior, ComponentPosterior]
-    gain: float
-
-    def cost(self, whole: ComponentPosterior) -> float:
-        """Nats that two components cost more than one, beside what they explain."""
-        one, other = self.components
-        return max(one.cost + other.cost - whole.cost, LEAST_GAIN)
+def _gain_per_cost(allocation: VariationalState, c: int, divided: VariationalState) -> float:
+    """What the objective gains, in what two components cost more than one beside their answers."""
+    one, other = divided.components[-2:]
+    cost = max(one.cost + other.cost - allocation.components[c].cost, LEAST_GAIN)
+    return (divided.objective - allocation.objective) / cost
 
 
 def _two_way(
     allocation: VariationalState, c: int, members: IntArray, start: FloatArray
-) -> Halves | None:
+) -> VariationalState | None:
     """Sweep the members between two halves; users hardly in c stay with the first."""
     model, whole = allocation.model, allocation.components[c]
     answers = allocation.mixture.answers.take(members)
@@ -260,8 +243,7 @@ def _two_way(
     before = whole.log_z + float(gammaln(max(total.sum(), 1.0)) + entr(total).sum())
     rest_entropy = float(entr(np.delete(total, members)).sum())
     halves = inside[:, None] * np.column_stack([start, 1.0 - start])
-    components: tuple[ComponentPosterior, ComponentPosterior] = (whole, whole)
-    previous = -np.inf
+    components, previous = (whole, whole), -np.inf
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         sizes = halves.sum(axis=0) + n_outside
         if sizes.min() < 1.0:
@@ -271,29 +253,21 @@ def _two_way(
         components = (one, other)
         value = one.log_z + other.log_z + float(gammaln(sizes).sum())
         value += float(entr(halves).sum()) + rest_entropy + np.log(allocation.mixture.concentration)
-        gain = value - before
-        result = Halves(halves, components, gain)
+        gain, fitted = value - before, halves
         step, previous = gain - previous, gain
         enough = max(SPLIT_TOLERANCE, SPLIT_SHARE * gain)
         if step < enough or gain + min(sweeps_left, SPLIT_HORIZON) * step < 0.0:
             break
         tables = np.column_stack([model.slope(one), model.slope(other)])
-        halves = inside[:, None] * responsibilities(
-            log_likelihoods(answers.counts, tables) + psi(sizes)
-        )
+        halves = inside[:, None] * responsibilities(answers.counts, tables, psi(sizes))
     everybody = np.column_stack([total, np.zeros_like(total)])
-    everybody[members] = result.responsibilities
-    return result._replace(responsibilities=everybody)
+    everybody[members] = fitted
+    return allocation.with_in_place_of([c], everybody, components)
 
 
-def _open_to_all(allocation: VariationalState, c: int, halves: Halves) -> VariationalState | None:
-    """Halves that do not pay by themselves, once members of other communities may join them."""
-    if halves.gain <= -NEAR_PAYING * halves.cost(allocation.components[c]):
-        return None
-    swept, step = (
-        allocation.with_in_place_of([c], halves.responsibilities, halves.components),
-        np.inf,
-    )
+def _open_to_all(allocation: VariationalState, swept: VariationalState) -> VariationalState | None:
+    """A division that does not pay by itself, once members of other communities may join it."""
+    step = np.inf
     for sweeps_left in reversed(range(SPLIT_SWEEPS)):
         if swept.objective + min(sweeps_left, SPLIT_HORIZON) * step < allocation.objective:
             return None
@@ -339,27 +313,26 @@ def _join(allocation: VariationalState, a: int, b: int) -> VariationalState:
 
 
 def delete(allocation: VariationalState) -> VariationalState | None:
-    """One of the smallest communities fewer; None if no deletion raises the objective."""
-    smallest = np.argsort(allocation.sizes, kind="stable")[:DELETIONS]
-    tries = (_without(allocation, int(c)) for c in smallest)
-    return next((left for left in tries if left is not None), None)
+    """One of the smallest communities fewer, its members spread over the others.
 
-
-def _without(allocation: VariationalState, c: int) -> VariationalState | None:
-    """Spread the members of c over the other communities; None unless the objective rises."""
-    others = [other for other in range(allocation.n_communities) if other != c]
-    log_weights = allocation.log_weights
-    component, size = allocation.components[c], max(float(allocation.sizes[c]), 1.0)
-    # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
-    cost = float(component.weights @ allocation.tables[:, c]) - component.log_z
-    overstated = float(size * psi(size) - gammaln(size))
-    loss = logsumexp(log_weights, axis=1).sum() - logsumexp(log_weights[:, others], axis=1).sum()
-    if loss > HOPELESS * cost + overstated:
-        return None
-    starts = [allocation.components[other] for other in others]
-    spread = allocate(allocation.model, responsibilities(log_weights[:, others]), starts)
-    spread = converge(spread, sweep, DELETE_SWEEPS, LEAST_GAIN)
-    return spread if spread.objective > allocation.objective + LEAST_GAIN else None
+    None if no deletion raises the objective.
+    """
+    counts, tables = allocation.mixture.answers.counts, allocation.tables
+    log_weights = allocation.log_sizes + log_likelihoods(counts, tables)
+    for c in np.argsort(allocation.sizes, kind="stable")[:DELETIONS]:
+        component, size = allocation.components[c], max(float(allocation.sizes[c]), 1.0)
+        left = np.delete(log_weights, c, axis=1)
+        # to gain by giving it up: what its own taste costs, and what ψ(N) overstates of ln Γ(N)
+        cost = float(component.weights @ tables[:, c]) - component.log_z
+        overstated = float(size * psi(size) - gammaln(size))
+        loss = logsumexp(log_weights, axis=1).sum() - logsumexp(left, axis=1).sum()
+        if loss <= HOPELESS * cost + overstated:
+            starts = [*allocation.components[:c], *allocation.components[c + 1 :]]
+            spread = allocate(allocation.model, softmax(left, axis=1), starts)
+            spread = converge(spread, sweep, DELETE_SWEEPS, LEAST_GAIN)
+            if spread.objective > allocation.objective + LEAST_GAIN:
+                return spread
+    return None
 
 
 class Group(NamedTuple):
@@ -370,13 +343,21 @@ class Group(NamedTuple):
     """
 
     counts: FloatArray
-    sites: Sites
+    sites: gp.Sites
     theta: FloatArray
 
 
-class Partition(NamedTuple):
-    """The users of a chain in communities; assignment: (U,) the community of each user."""
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The users of a chain in communities; assignment: (U,) the community of each user.
 
+    Moves leave the posterior over partitions invariant, given the shared hyperparameters `theta`
+    and λ.
+    """
+
+    mixture: MixtureData
+    theta: FloatArray
+    concentration: float
     assignment: LabelArray
     groups: tuple[Group, ...]
 
@@ -391,7 +372,54 @@ class Partition(NamedTuple):
         n_members = np.bincount(assignment, minlength=len(groups))
         position = (np.cumsum(n_members > 0) - 1).astype(np.int32)
         occupied = tuple(groups[int(c)] for c in np.flatnonzero(n_members))
-        return Partition(position[assignment], occupied)
+        return replace(self, assignment=position[assignment], groups=occupied)
+
+    def fit(self, counts: FloatArray, sites: gp.Sites) -> ComponentFit:
+        """Utilities of a group of users with these answers, from sites to start with."""
+        return fit_community(self.mixture, counts, self.theta, sites)
+
+    def fit_sides(
+        self, rows: sparse.csr_array, side: LabelArray, starts: Sequence[gp.Sites]
+    ) -> tuple[list[ComponentFit], list[Group]]:
+        """Fits of users with these rows of answers who are on either of two sides."""
+        counts = count_pairs(rows, side, 2)
+        fits = list(map(self.fit, counts, starts))
+        groups = zip(counts, (fit.sites for fit in fits), strict=True)
+        return fits, [Group(*each, self.theta) for each in groups]
+
+    def log_gain(self, whole: ComponentFit, parts: list[ComponentFit], sizes: IntArray) -> float:
+        """Log joint probability of two communities of these sizes, less that of one."""
+        evidence = parts[0].log_evidence + parts[1].log_evidence - whole.log_evidence
+        prior = np.log(self.concentration) + gammaln(sizes).sum() - gammaln(sizes.sum())
+        return float(evidence + prior)
+
+    def merge(
+        self, pair: IntArray, start: gp.Sites | None = None
+    ) -> tuple["Partition", ComponentFit, float]:
+        """A pair of communities as one, in the place of the first; its fit, and what it loses.
+
+        start: sites that the fit starts from, by default those of the first community's fit.
+        """
+        one, other = (self.groups[c] for c in pair)
+        parts = [self.fit(*each[:2]) for each in (one, other)]
+        counts = one.counts + other.counts
+        whole = self.fit(counts, parts[0].sites if start is None else start)
+        assignment = self.assignment.copy()
+        assignment[assignment == pair[1]] = pair[0]
+        merged = {int(pair[0]): Group(counts, whole.sites, self.theta)}
+        loss = self.log_gain(whole, parts, self.sizes[pair])
+        return self.regrouped(assignment, merged), whole, loss
+
+    def divide(
+        self, members: IntArray, side: LabelArray, whole: ComponentFit, starts: Sequence[gp.Sites]
+    ) -> tuple["Partition", float]:
+        """The community of the members as two, the second as the last one; and its log gain."""
+        parts, groups = self.fit_sides(self.mixture.answers.counts[members], side, starts)
+        labels = np.array([self.assignment[members[0]], len(self.groups)], np.int32)
+        assignment = self.assignment.copy()
+        assignment[members] = labels[side]
+        divided = self.regrouped(assignment, dict(zip(labels.tolist(), groups, strict=True)))
+        return divided, self.log_gain(whole, parts, np.bincount(side))
 
 
 class Transition(NamedTuple):
@@ -402,118 +430,42 @@ class Transition(NamedTuple):
     is_accepted: bool
 
 
-class Target(NamedTuple):
-    """The distribution that the moves leave invariant: evidence under `theta`, and λ."""
-
-    mixture: MixtureData
-    theta: FloatArray
-    concentration: float
-
-    def fit(self, counts: FloatArray, sites: Sites) -> ComponentFit:
-        """Utilities of a group of users with these answers, from sites to start with."""
-        return fit_community(self.mixture, counts, self.theta, sites)
-
-    def log_gain(self, whole: ComponentFit, parts: list[ComponentFit], sizes: IntArray) -> float:
-        """Log joint probability of two communities of these sizes, less that of one."""
-        evidence = parts[0].log_evidence + parts[1].log_evidence - whole.log_evidence
-        prior = np.log(self.concentration) + gammaln(sizes).sum() - gammaln(sizes.sum())
-        return float(evidence + prior)
-
-    def fit_pair(
-        self, partition: Partition, pair: IntArray
-    ) -> tuple[list[ComponentFit], FloatArray]:
-        """Fits of two communities, and (m,) their answers together."""
-        one, other = (partition.groups[c] for c in pair)
-        return [self.fit(*each[:2]) for each in (one, other)], one.counts + other.counts
-
-    def merged(
-        self, partition: Partition, pair: IntArray, counts: FloatArray, whole: ComponentFit
-    ) -> Partition:
-        """The pair of communities as one, in the place of the first."""
-        assignment = partition.assignment.copy()
-        assignment[assignment == pair[1]] = pair[0]
-        return partition.regrouped(
-            assignment, {int(pair[0]): Group(counts, whole.sites, self.theta)}
-        )
-
-    def divided(
-        self,
-        partition: Partition,
-        members: IntArray,
-        side: LabelArray,
-        whole: ComponentFit,
-        starts: Sequence[Sites],
-    ) -> tuple[Partition, float]:
-        """The community of the members as two, the second as the last one; and its log gain."""
-        counts = count_pairs(self.mixture.answers.counts[members], side, 2)
-        parts = [self.fit(*given) for given in zip(counts, starts, strict=True)]
-        labels = np.array([partition.assignment[members[0]], len(partition.groups)], np.int32)
-        assignment = partition.assignment.copy()
-        assignment[members] = labels[side]
-        groups = [
-            Group(each, fit.sites, self.theta) for each, fit in zip(counts, parts, strict=True)
-        ]
-        divided = partition.regrouped(assignment, dict(zip(labels.tolist(), groups, strict=True)))
-        return divided, self.log_gain(whole, parts, np.bincount(side))
-
-
-def log_prior_of_sizes(sizes: IntArray, concentration: float) -> float:
-    """Log probability of a partition with these sizes under the Dirichlet process."""
-    constant = log_partition_constant(len(sizes), int(sizes.sum()), concentration)
-    return float(gammaln(sizes).sum()) + constant
-
-
-def split_or_merge(
-    target: Target, partition: Partition, users: IntArray, rng: np.random.Generator
-) -> Transition:
+def split_or_merge(partition: Partition, users: IntArray, rng: np.random.Generator) -> Transition:
     """Propose to split the community of the two `users`, or to merge their two communities."""
     pair = partition.assignment[users].astype(np.intp)
     if pair[0] == pair[1]:
         members = np.flatnonzero(partition.assignment == pair[0])
-        whole = target.fit(*partition.groups[pair[0]][:2])
-        launch = Launch.of(target, members, users, whole, rng)
+        whole = partition.fit(*partition.groups[pair[0]][:2])
+        launch = Launch.of(partition, members, users, whole, rng)
         side = launch.draw(rng)
-        divided, log_gain = target.divided(partition, members, side, whole, launch.sites)
+        divided, log_gain = partition.divide(members, side, whole, launch.sites)
         return _decide(partition, divided, True, log_gain - launch.log_prob(side), rng)
-    parts, total = target.fit_pair(partition, pair)
-    whole = target.fit(total, partition.groups[pair[0]].sites)
-    log_gain = target.log_gain(whole, parts, partition.sizes[pair])
+    merged, whole, log_loss = partition.merge(pair, partition.groups[pair[0]].sites)
     log_uniform = np.log(rng.random())
-    if log_uniform >= -log_gain:  # a proposal's probability is at most one: no need to launch
+    if log_uniform >= -log_loss:  # a proposal's probability is at most one: no need to launch
         return Transition(partition, False, False)
     members = np.flatnonzero(np.isin(partition.assignment, pair))
     side = (partition.assignment[members] == pair[1]).astype(np.int32)
-    launch = Launch.of(target, members, users, whole, rng)
-    if log_uniform >= launch.log_prob(side) - log_gain:
+    launch = Launch.of(partition, members, users, whole, rng)
+    if log_uniform >= launch.log_prob(side) - log_loss:
         return Transition(partition, False, False)
-    return Transition(target.merged(partition, pair, total, whole), False, True)
+    return Transition(merged, False, True)
 
 
-def merge_similar_or_divide(
-    target: Target, partition: Partition, rng: np.random.Generator
-) -> Transition:
-    """Propose to merge two similar communities or, as often, to divide one by coin."""
-    propose = divide_by_coin if rng.random() < 0.5 else merge_similar
-    return propose(target, partition, rng)
-
-
-def merge_similar(target: Target, partition: Partition, rng: np.random.Generator) -> Transition:
+def merge_similar(partition: Partition, rng: np.random.Generator) -> Transition:
     """Propose to merge two communities, most likely two whose members answered alike."""
     n_communities = len(partition.groups)
     if n_communities == 1:
         return Transition(partition, False, False)
-    log_chosen = _log_pair_probabilities(target, partition)
+    log_chosen = _log_pair_probabilities(partition)
     number = rng.choice(len(log_chosen), p=np.exp(log_chosen))
     pair = np.stack(np.triu_indices(n_communities, 1))[:, number]
-    sizes = partition.sizes[pair]
-    parts, total = target.fit_pair(partition, pair)
-    whole = target.fit(total, parts[0].sites)
-    log_back = _log_division(sizes) - np.log(n_communities - 1)
-    log_ratio = log_back - log_chosen[number] - target.log_gain(whole, parts, sizes)
-    return _decide(partition, target.merged(partition, pair, total, whole), False, log_ratio, rng)
+    merged, _, log_loss = partition.merge(pair)
+    log_back = _log_division(partition.sizes[pair]) - np.log(n_communities - 1)
+    return _decide(partition, merged, False, log_back - log_chosen[number] - log_loss, rng)
 
 
-def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generator) -> Transition:
+def divide_by_coin(partition: Partition, rng: np.random.Generator) -> Transition:
     """Propose to divide a community by a coin of unknown bias for every member."""
     n_communities = len(partition.groups)
     c = int(rng.integers(n_communities))
@@ -522,13 +474,19 @@ def divide_by_coin(target: Target, partition: Partition, rng: np.random.Generato
     sizes = np.bincount(side, minlength=2)
     if not sizes.all():
         return Transition(partition, True, False)
-    whole = target.fit(*partition.groups[c][:2])
-    divided, log_gain = target.divided(partition, members, side, whole, (whole.sites,) * 2)
+    whole = partition.fit(*partition.groups[c][:2])
+    divided, log_gain = partition.divide(members, side, whole, (whole.sites,) * 2)
     # the pair (c, K) among the K + 1 communities after the division
     chosen = np.stack(np.triu_indices(n_communities + 1, 1)) == [[c], [n_communities]]
-    log_back = _log_pair_probabilities(target, divided)[chosen.all(axis=0)][0]
+    log_back = _log_pair_probabilities(divided)[chosen.all(axis=0)][0]
     log_forth = _log_division(sizes) - np.log(n_communities)
     return _decide(partition, divided, True, log_gain + log_back - log_forth, rng)
+
+
+def merge_similar_or_divide(partition: Partition, rng: np.random.Generator) -> Transition:
+    """Propose to merge two similar communities or, as often, to divide one by coin."""
+    propose = divide_by_coin if rng.random() < 0.5 else merge_similar
+    return propose(partition, rng)
 
 
 def _decide(
@@ -548,12 +506,12 @@ class Launch(NamedTuple):
 
     log_side: FloatArray
     anchors: IntArray
-    sites: Sequence[Sites]
+    sites: Sequence[gp.Sites]
 
     @classmethod
     def of(
         cls,
-        target: Target,
+        partition: Partition,
         members: IntArray,
         users: IntArray,
         whole: ComponentFit,
@@ -563,18 +521,17 @@ class Launch(NamedTuple):
 
         users: (2,) the anchors; whole: the fit of all members together.
         """
-        mixture = target.mixture
+        mixture = partition.mixture
         rows = mixture.answers.counts[members]
         anchors = np.searchsorted(members, users)
-        thetas = np.stack([target.theta] * 2)
         side = _first_division(mixture, rows, whole, anchors, rng)
         sites = [whole.sites] * 2
         for _ in range(LAUNCH_SCANS):
             side[anchors] = [0, 1]
-            counts = count_pairs(rows, side, 2)
-            fits = [target.fit(*given) for given in zip(counts, sites, strict=True)]
-            sites = [fit.sites for fit in fits]
-            table = mixture.table(np.stack([fit.posterior.mean for fit in fits]), thetas)
+            fits, groups = partition.fit_sides(rows, side, sites)
+            sites = [group.sites for group in groups]
+            utilities = np.stack([fit.posterior.mean for fit in fits])
+            table = mixture.table(utilities, np.stack([partition.theta] * 2))
             score = log_likelihoods(rows, table) + np.log(np.bincount(side))
             side = (score[:, 1] > score[:, 0]).astype(np.int32)
         return cls(log_softmax(score, axis=1), anchors, sites)
@@ -624,13 +581,13 @@ def _first_division(
     return (along < cut).astype(np.int32)
 
 
-def _log_pair_probabilities(target: Target, partition: Partition) -> FloatArray:
+def _log_pair_probabilities(partition: Partition) -> FloatArray:
     """(K (K − 1) / 2,) log probability of picking each pair of communities, above the diagonal.
 
     Two communities are similar where their members' wins less losses, item by item, point the
     same way.
     """
-    answers, n_items = target.mixture.answers, len(target.mixture.items)
+    answers, n_items = partition.mixture.answers, len(partition.mixture.items)
     counts = np.stack([group.counts for group in partition.groups])
     net_wins = counts @ answers.differences(n_items).matrix()
     length = np.linalg.norm(net_wins, axis=1, keepdims=True)

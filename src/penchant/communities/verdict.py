@@ -90,8 +90,8 @@ def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
             if found.agreement > chance + MARGIN * min(chance, 1.0 - chance) + CLEAR_AGREEMENT:
                 return _with_sentence(found._replace(verdict="supported"))
     detectable = would_show_two(single, rng)
-    verdict: Literal["personal", "too few"] = "personal" if detectable else "too few"
-    return _with_sentence(found._replace(verdict=verdict, detectable=detectable))
+    found = found._replace(detectable=detectable)
+    return _with_sentence(found if detectable else found._replace(verdict="too few"))
 
 
 def _with_sentence(found: Support) -> Support:
@@ -175,10 +175,8 @@ def halve_items(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_a
 
 
 def _parts(votes: sparse.coo_array, *parts: BoolArray) -> list[sparse.csr_array]:
-    return [
-        sparse.csr_array((votes.data[p], (votes.row[p], votes.col[p])), shape=votes.shape)
-        for p in parts
-    ]
+    entries = ((votes.data[p], (votes.row[p], votes.col[p])) for p in parts)
+    return [sparse.csr_array(each, shape=votes.shape) for each in entries]
 
 
 def _votes(answers: Answers) -> IntArray:
@@ -195,11 +193,8 @@ def draw_answers(mixture: MixtureData, g: FloatArray, rng: np.random.Generator) 
     winner, loser = answers.winner[answer], answers.loser[answer]
     if isinstance(likelihood, Gaussian):
         margin = g + np.sqrt(likelihood.noise) * rng.standard_normal(len(g))
-        starts = np.searchsorted(user, np.arange(answers.n_users + 1))
-        single = sparse.csr_array(
-            (np.ones(len(g), np.float32), np.arange(len(g), dtype=np.int32), starts),
-            shape=(answers.n_users, len(g)),
-        )
+        entries = np.ones(len(g), np.float32), (user, np.arange(len(g)))
+        single = sparse.csr_array(entries, shape=(answers.n_users, len(g)))
         return Answers(single, winner, loser, Outcomes(margin=margin))
     outcome = likelihood.draw(g, rng)
     lost = outcome < 0

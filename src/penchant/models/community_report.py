@@ -1,6 +1,6 @@
 """Summaries of communities: sizes, rankings, and what distinguishes them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from penchant.communities import (
     sample_users,
 )
 from penchant.models.tables import Ranking, Tally, ranking_of
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import FloatArray
 
 SHOWN = 5
 """Items and features that the summary of a community lists."""
@@ -101,11 +101,10 @@ def summarize_communities(
     weight = sizes / sizes.sum()
     utilities = np.stack([posterior.mean for posterior in posteriors])
     apart = distinctiveness(utilities, weight)
-    X, contrasts = found.items.X, np.zeros((len(sizes), 0))
-    if found.user_features is not None:
-        fitted = found.membership[: len(found.user_features)]
-        contrasts = feature_contrasts(fitted, found.user_features)
-    slopes = np.zeros((len(sizes), 0))
+    X, features = found.items.X, found.user_features
+    slopes = contrasts = np.zeros((len(sizes), 0))
+    if features is not None:
+        contrasts = feature_contrasts(found.membership[: len(features)], features)
     if isinstance(X, np.ndarray):  # of the many sparse ones no single one tells communities apart
         slopes = attribute_slopes(utilities, X, weight)
     return [
@@ -114,7 +113,7 @@ def summarize_communities(
             size=float(sizes[c]),
             share=float(weight[c]),
             ranking=ranking_of(posterior, items, tally, 0.95, 2000, rng),
-            representative=tuple(items[i] for i in _largest(apart[c])),
+            representative=_largest(apart[c], items),
             attributes=_traits(slopes[c], attributes),
             user_features=_traits(contrasts[c], user_features),
         )
@@ -125,17 +124,9 @@ def summarize_communities(
 def disagreements(found: FittedMixture, k: int) -> list[Disagreement]:
     """The k main directions of disagreement; none where all users have the same utilities."""
     some = sample_users(found.answers, LOOKED_AT)
-    share, loadings, _ = directions(found.utilities(some, None).mean, k)
-    items = found.data.items
-    return [
-        Disagreement(
-            number,
-            float(share[number]),
-            tuple(items[i] for i in _largest(loading)),
-            tuple(items[i] for i in _largest(-loading)),
-        )
-        for number, loading in enumerate(loadings)
-    ]
+    share, loadings = directions(found.utilities(some, None).mean, k)
+    sides = ([_largest(side, found.data.items) for side in (each, -each)] for each in loadings)
+    return [Disagreement(number, float(share[number]), *ends) for number, ends in enumerate(sides)]
 
 
 def _tallies(found: FittedMixture) -> list[Tally]:
@@ -162,20 +153,19 @@ def summarize(
     agreed, divided = (
         ", ".join(str(view.item) for view in some) for some in (items[:SHOWN], items[::-1][:SHOWN])
     )
-    return "\n".join(
-        [
-            f"{len(communities)} communities (by probability: {chances})",
-            *map(str, communities),
-            f"communities agree on: {agreed}",
-            f"communities divide over: {divided}",
-        ]
-    )
+    lines = [
+        f"{len(communities)} communities (by probability: {chances})",
+        *map(str, communities),
+        f"communities agree on: {agreed}",
+        f"communities divide over: {divided}",
+    ]
+    return "\n".join(lines)
 
 
-def _largest(values: FloatArray) -> IntArray:
-    """Positions of the largest positive values."""
+def _largest(values: FloatArray, items: Sequence[Any]) -> tuple[Any, ...]:
+    """The items with the largest positive values."""
     order = np.argsort(-values, kind="stable")[:SHOWN]
-    return order[values[order] > 0.0]
+    return tuple(items[i] for i in order if values[i] > 0.0)
 
 
 def _traits(strengths: FloatArray, names: tuple[str, ...]) -> tuple[Trait, ...]:

@@ -260,7 +260,7 @@ def learn_communities(
             (members,) = opened.added(choose_communities, tables, {Members: add_members})
             return members
 
-        settled = converge_parts(mixture.model(hyper.theta), tables, data.n_users, ask)
+        settled = converge_parts(mixture.model(hyper.theta), tables, ask)
     order = np.argsort(-settled.sizes, kind="stable")
     tables = ComponentTables(settled.given.table[:, order], settled.given.log_weights[order])
     mixture = replace(fitter.mixture, answers=answers).precise()
