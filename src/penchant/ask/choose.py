@@ -20,21 +20,19 @@ MOST_ITEMS = 5_000
 """Of more candidates, so many are drawn at random: their pairs fit in memory."""
 
 
-def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is a whole number of at least so much.
+def check(name: str, value: Any, is_right: bool, must: str) -> None:
+    """Raise a DataError about a value that is not right."""
+    if not is_right:
+        raise DataError(f"{name} is {value!r}: it must {must}")
 
-    >>> is_whole(2, 1), is_whole(0, 1), is_whole(True, 1)
-    (True, False, False)
-    """
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is a whole number of at least so much."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number.
-
-    >>> is_number(0.5), is_number("0.5")
-    (True, False)
-    """
+    """Whether a value is a finite number."""
     return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -67,22 +65,17 @@ class Rules:
     def __post_init__(self) -> None:
         for name in ("items", "avoid"):
             value = getattr(self, name)
-            if isinstance(value, str | bytes) or not isinstance(value, Iterable | None):
-                raise DataError(f"Rules: {name} is {value!r}: it must be a sequence, or left out")
+            is_sequence = isinstance(value, Iterable | None) and not isinstance(value, str | bytes)
+            check(f"Rules: {name}", value, is_sequence, "be a sequence, or left out")
             object.__setattr__(self, name, value if value is None else tuple(value))
-        if not is_whole(self.exposure, 0):
-            raise DataError(f"Rules: exposure is {self.exposure!r}: it must be a whole number ≥ 0")
-        if not is_number(self.random_share) or not 0.0 <= self.random_share <= 1.0:
-            raise DataError(
-                f"Rules: random_share is {self.random_share!r}: it must lie between 0 and 1"
-            )
+        check("Rules: exposure", self.exposure, is_whole(self.exposure, 0), "be a whole number ≥ 0")
+        is_share = is_number(self.random_share) and 0.0 <= self.random_share <= 1.0
+        check("Rules: random_share", self.random_share, is_share, "lie between 0 and 1")
 
     def candidates(self, data: Comparisons, rng: np.random.Generator) -> IntArray:
         """Sorted positions of the items that may be asked about."""
-        if self.items is None:
-            items = np.arange(data.n_items)
-        else:
-            items = np.unique(data.item_index(self.items))
+        every = np.arange(data.n_items)
+        items = every if self.items is None else np.unique(data.item_index(self.items))
         if len(items) < 2:
             raise DataError(
                 f"there is {len(items)} item to choose from: a question needs two; name more in "
@@ -103,14 +96,9 @@ def all_pairs(n: int) -> IntArray:
 
 
 def exposures(data: Comparisons) -> FloatArray:
-    """(n_items,) the number of comparisons of each item.
-
-    >>> exposures(Comparisons.from_pairs([0, 0], [1, 2])).tolist()
-    [2.0, 1.0, 1.0]
-    """
-    n = data.n_items
-    both = np.bincount(data.winner, data.count, n) + np.bincount(data.loser, data.count, n)
-    return np.asarray(both, dtype=np.float64)
+    """(n_items,) the number of comparisons of each item."""
+    sides = (data.winner, data.loser)
+    return sum((np.bincount(side, data.count, data.n_items) for side in sides), np.zeros(1))
 
 
 class Pool:
@@ -129,10 +117,10 @@ class Pool:
     def avoid(self, pairs: IntArray) -> None:
         """Close pairs, in either orientation, unless that would close everything."""
         n = len(self.exposed)
-        low, high = np.sort(pairs, axis=1).T
-        own_low = np.minimum(self.pairs[:, 0], self.pairs[:, 1])
-        own_high = np.maximum(self.pairs[:, 0], self.pairs[:, 1])
-        left = self.open & ~np.isin(own_low * n + own_high, low * n + high)
+        own, closed = (
+            np.minimum(*each.T) * n + np.maximum(*each.T) for each in (self.pairs, pairs)
+        )
+        left = self.open & ~np.isin(own, closed)
         if left.any():
             self.open = left
 
@@ -223,10 +211,10 @@ def choose(
     if pending is not None and len(pending):
         belief = Joint.of(belief).expecting(*pending.T)
         pool.avoid(pending)
-    if not 1 <= k <= np.count_nonzero(pool.open):
+    n_open = np.count_nonzero(pool.open)
+    if not 1 <= k <= n_open:
         raise DataError(
-            f"k is {k}: there are {np.count_nonzero(pool.open)} pairs left to ask, so it must lie "
-            "between 1 and that"
+            f"k is {k}: there are {n_open} pairs left to ask, so it must lie between 1 and that"
         )
     picked = np.empty((k, 2), dtype=np.intp)
     for row in range(k):

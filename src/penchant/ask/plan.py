@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penchant.ask.belief import Belief, Joint
-from penchant.ask.choose import Pool, all_pairs, choose, is_number, is_whole
+from penchant.ask.choose import Pool, all_pairs, check, choose, is_number, is_whole
 from penchant.ask.stopping import StopRule
 from penchant.errors import DataError
 from penchant.likelihoods import Probit
@@ -148,11 +148,11 @@ def plan(
     >>> plan(StudyDesign(6, n_raters=2), 0.7, n_simulations=10, random_state=0).per_rater > 5
     True
     """
-    if not is_number(reliability) or not 0.0 < reliability < 1.0:
-        raise DataError(f"reliability is {reliability}: it must lie strictly between 0 and 1")
+    is_share = is_number(reliability) and 0.0 < reliability < 1.0
+    check("reliability", reliability, is_share, "lie strictly between 0 and 1")
+    longest = 50 * study.n_items if longest is None else longest
     for name, number in (("n_simulations", n_simulations), ("longest", longest)):
-        if not is_whole(number, 1) and not (name == "longest" and number is None):
-            raise DataError(f"plan: {name} is {number!r}: it must be a whole number ≥ 1")
+        check(f"plan: {name}", number, is_whole(number, 1), "be a whole number ≥ 1")
     rng = as_rng(random_state)
     n, truths, raters = study.n_items, np.empty((n_simulations, study.n_items)), []
     for truth in truths:
@@ -163,7 +163,7 @@ def plan(
     variance = study.spread**2 / (1.0 + 2.0 * study.disagreement**2)
     beliefs = [Joint(np.zeros(n), variance * np.eye(n), Probit())] * n_simulations
     curve: list[float] = []
-    for n_comparisons in range(1, (longest or 50 * n) + 1):
+    for n_comparisons in range(1, longest + 1):
         turn = (n_comparisons - 1) % study.n_raters
         beliefs = [
             _answered(belief, utilities[turn], criterion, rng)

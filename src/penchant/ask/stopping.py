@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from penchant.ask.belief import Belief, Joint
-from penchant.ask.choose import all_pairs, is_number, is_whole
+from penchant.ask.choose import all_pairs, check, is_number, is_whole
 from penchant.ask.criteria import information_gain
 from penchant.errors import DataError
 
@@ -45,11 +45,9 @@ class Budget:
     answers: int
 
     def __post_init__(self) -> None:
-        if not is_whole(self.answers, 1):
-            raise DataError(f"Budget: answers is {self.answers!r}: it must be a whole number ≥ 1")
+        check("Budget: answers", self.answers, is_whole(self.answers, 1), "be a whole number ≥ 1")
 
     def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
-        """Compare the number of answers."""
         return Verdict(n_answers >= self.answers, n_answers, self.answers, "answers given")
 
 
@@ -69,11 +67,10 @@ class SmallGain:
     below: float = 0.02
 
     def __post_init__(self) -> None:
-        if not is_number(self.below) or self.below <= 0.0:
-            raise DataError(f"SmallGain: below is {self.below!r}: it must be a positive number")
+        is_positive = is_number(self.below) and self.below > 0.0
+        check("SmallGain: below", self.below, is_positive, "be a positive number")
 
     def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
-        """Compare the information gain of the best question."""
         joint = Joint.of(belief)
         gain = float(information_gain(joint, all_pairs(len(joint)), rng).max())
         return Verdict(gain < self.below, gain, self.below, "nats that one answer may tell")
@@ -101,13 +98,12 @@ class TopSettled:
             )
 
     def check(self, belief: Belief, n_answers: int, rng: np.random.Generator) -> Verdict:
-        """Compare the share of joint draws in which the same items are on top."""
-        if self.k >= len(belief):
-            return Verdict(True, 1.0, self.level, f"probability that the top {self.k} are settled")
-        top = np.argsort(-belief.mean, kind="stable")
-        draws = belief.sample(DRAWS, rng)
-        worst_in = draws[:, top[: self.k]].min(axis=1)
-        best_out = draws[:, top[self.k :]].max(axis=1)
-        settled = float(np.mean(worst_in > best_out))
+        settled = 1.0
+        if self.k < len(belief):
+            top = np.argsort(-belief.mean, kind="stable")
+            draws = belief.sample(DRAWS, rng)
+            worst_in = draws[:, top[: self.k]].min(axis=1)
+            best_out = draws[:, top[self.k :]].max(axis=1)
+            settled = float(np.mean(worst_in > best_out))
         reason = f"probability that the top {self.k} are settled"
         return Verdict(settled >= self.level, settled, self.level, reason)
