@@ -38,7 +38,8 @@ RANK_FORMATS = {
     "win_rate": ".0%",
 }
 RATER_FORMATS = {"user": "", "answers": "d", "reliability": ".2f", "low": ".2f", "high": ".2f"}
-ELO_FORMATS = {"elo": ".0f", "low": ".0f", "high": ".0f"}
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+ELO_FORMATS = dict.fromkeys(("utility", "low", "high"), ".0f") | dict.fromkeys(DIFFERENCES, "+.0f")
 
 
 def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -104,11 +105,9 @@ def rank_command(
     """
     if by is not None:
         refuse_beside("--by", "user", "raters", "at")
-        found = _segments(source, by, output)
-        rows = _rows_by_segment(found, level, top, scale)
-        rows = [_headed(row, scale, output) for row in rows]
-        shown = {"segment": "", **_formats(scale)} | _difference_formats(scale)
-        output.rows(rows, shown, model="segments", level=level, user=None, scale=scale)
+        rows = _rows_by_segment(_segments(source, by, output), level, top, scale)
+        shown = {"segment": "", **RANK_FORMATS, **dict.fromkeys(DIFFERENCES, "+.2f")}
+        _write(output, rows, shown, model="segments", level=level, user=None, scale=scale)
         output.suggest(f"penchant report {source.spelled}")
         return
     if raters:
@@ -130,30 +129,29 @@ def rank_command(
     if effects:  # the ranking is at equal sides and covariates, and this is what they do
         output.note(str(effects))
     beside = {"effects": effects.to_dicts()} if effects else {}
-    rows = [_headed(row, scale, output) for row in _scaled(ranking, scale)[:top].to_dicts()]
+    rows = _rows(ranking, scale, top)
     about = {"model": fitted.name, "level": level, "user": who, "scale": scale}
-    output.rows(rows, _formats(scale), **about, **beside)
+    _write(output, rows, RANK_FORMATS, **about, **beside)
     output.suggest(f"penchant ask {source.spelled}")
 
 
-def _scaled(ranking: Ranking, scale: str) -> Ranking:
-    return ranking.to_elo() if scale == "elo" else ranking
+def _rows(ranking: Ranking, scale: str, top: int | None) -> list[dict[str, Any]]:
+    return (ranking.to_elo() if scale == "elo" else ranking)[:top].to_dicts()
 
 
-def _headed(row: dict[str, Any], scale: str, output: Output) -> dict[str, Any]:
-    """The row with its value under the name of the scale; JSON says the scale beside the rows."""
-    head = "utility" if output.form == "json" else scale
-    return {head if name == "utility" else name: value for name, value in row.items()}
-
-
-def _formats(scale: str) -> dict[str, str]:
-    forms = {scale if name == "utility" else name: form for name, form in RANK_FORMATS.items()}
-    return forms | (ELO_FORMATS if scale == "elo" else {})
-
-
-def _difference_formats(scale: str) -> dict[str, str]:
-    form = "+.0f" if scale == "elo" else "+.2f"
-    return dict.fromkeys(("difference", "difference_low", "difference_high"), form)
+def _write(
+    output: Output, rows: list[dict[str, Any]], formats: dict[str, str], **facts: Any
+) -> None:
+    """Write values under the name of their scale; JSON tells the scale beside the rows."""
+    scale = facts["scale"]
+    if scale == "elo":
+        formats = {name: ELO_FORMATS.get(name, form) for name, form in formats.items()}
+    if output.form != "json":
+        formats, *rows = (
+            {scale if name == "utility" else name: cell for name, cell in row.items()}
+            for row in (formats, *rows)
+        )
+    output.rows(rows, formats, **facts)
 
 
 def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
@@ -184,15 +182,11 @@ def _rows_by_segment(
     for name in found.models:
         ranking = found.rank(name, level)
         unit = ranking.per_unit if scale == "elo" else 1.0
-        apart: dict[Any, tuple[float, ...]] = {}
-        if name != first:
-            differences = found.difference(name, first, level)
-            apart = {row.item: tuple(unit * value for value in row[1:4]) for row in differences}
-        rows += [
-            {"segment": name, **row}
-            | dict(zip(_difference_formats(scale), apart.get(row["item"], [None] * 3), strict=True))
-            for row in _scaled(ranking, scale)[:top].to_dicts()
-        ]
+        differences = found.difference(name, first, level) if name != first else []
+        apart = {row.item: [unit * value for value in row[1:4]] for row in differences}
+        for row in _rows(ranking, scale, top):
+            own = apart.get(row["item"], [None] * 3)
+            rows.append({"segment": name, **row, **dict(zip(DIFFERENCES, own, strict=True))})
     return rows
 
 

@@ -295,9 +295,7 @@ def _encoded(path: str, names: Sequence[Any], what: str, note: Callable[[str], N
 def _graph(links: pc.io.Links, kind: Any, names: Sequence[Any]) -> Any:
     """A graph from rows `from, to[, weight]`; bipartite: rows `item, other thing[, weight]`."""
     matrix = links.matrix(names, kind)
-    if kind == "bipartite":
-        return pc.kernels.bipartite(matrix)
-    return pc.kernels.directed(matrix) if kind == "directed" else matrix
+    return matrix if kind == RELATION_KINDS[0] else getattr(pc.kernels, kind)(matrix)
 
 
 @contextmanager
@@ -306,20 +304,16 @@ def _hints() -> Iterator[None]:
     try:
         yield
     except pc.DataError as error:
-        raise pc.DataError(f"{error}{_hint(str(error))}") from None
-
-
-def _hint(message: str) -> str:
-    columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
-    # a shape after "as" or "for" is said not to fit
-    shapes = dict.fromkeys(re.findall(r"(?<!as )(?<!for )shape='([a-z-]+)'", message))
-    options = [" ".join(f"--column {column}" for column in columns)] if columns else []
-    if options or shapes:
+        message = str(error)
+        columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
+        # a shape after "as" or "for" is said not to fit
+        shapes = dict.fromkeys(re.findall(r"(?<!as )(?<!for )shape='([a-z-]+)'", message))
+        options = [" ".join(f"--column {column}" for column in columns)] if columns else []
         options += [f"--shape {shape}" for shape in shapes]
-        return "\non the command line: " + ", ".join(options)
-    if "rows are counted" in message:
-        return "\non the command line: --skip-bad leaves such rows out"
-    return ""
+        if not options and "rows are counted" in message:
+            options = ["--skip-bad leaves such rows out"]
+        hint = f"\non the command line: {', '.join(options)}" if options else ""
+        raise pc.DataError(message + hint) from None
 
 
 # Choosing and fitting
@@ -392,10 +386,10 @@ def fit_and_tell(
 # Options
 
 
-def as_moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+def as_moment(value: str) -> float | str:
     """A number of days, or the text of a date."""
     try:
-        return None if value is None else float(value)
+        return float(value)
     except ValueError:
         return value
 
@@ -403,7 +397,7 @@ def as_moment(ctx: click.Context, parameter: click.Parameter, value: str | None)
 at_option = click.option(
     "--at",
     metavar="DATE",
-    callback=as_moment,
+    type=as_moment,
     help="As of this date (2024-05-31), where utilities drift; else as of the last comparison.",
 )
 
@@ -451,7 +445,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "relations",
         metavar="NAME[:KIND]=FILE",
         multiple=True,
-        callback=_relations,
+        type=_relation,
         help="Links between items; KIND is undirected, directed or bipartite. Repeatable.",
     )
     @click.option(
@@ -459,7 +453,8 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "columns",
         metavar="ROLE=NAME",
         multiple=True,
-        callback=_columns,
+        type=_column,
+        callback=_as_dict,
         help=f"Which column is which; ROLE is {', '.join(ROLES)}. Repeatable.",
     )
     @click.option(
@@ -499,7 +494,8 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "settings",
         metavar="NAME=VALUE",
         multiple=True,
-        callback=_settings,
+        type=_setting,
+        callback=_as_dict,
         help="A setting of the model, such as likelihood=logit. Repeatable.",
     )
     @click.option(
@@ -518,12 +514,6 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _relations(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, str, str], ...]:
-    return tuple(_relation(value) for value in values)
-
-
 def _relation(value: str) -> tuple[str, str, str]:
     label, equals, path = value.partition("=")
     name, colon, kind = label.partition(":")
@@ -536,31 +526,27 @@ def _relation(value: str) -> tuple[str, str, str]:
     return name, kind, path
 
 
-def _columns(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
-    columns = dict(value.partition("=")[::2] for value in values)
-    for role, name in columns.items():
-        if not name or role not in ROLES:
-            raise click.BadParameter(
-                f"'{role}={name}' must look like winner=chosen, with one of {', '.join(ROLES)} "
-                "before ="
-            )
-    return columns
+def _column(value: str) -> tuple[str, str]:
+    role, _, name = value.partition("=")
+    if not name or role not in ROLES:
+        raise click.BadParameter(
+            f"'{role}={name}' must look like winner=chosen, with one of {', '.join(ROLES)} before ="
+        )
+    return role, name
 
 
-def _settings(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, Any]:
-    """Values are read as JSON where they are JSON, as text otherwise."""
-    settings: dict[str, Any] = {}
-    for name, value in (pair.partition("=")[::2] for pair in values):
-        if not name or not value:
-            raise click.BadParameter(f"'{name}' must look like likelihood=logit")
-        if name == "random_state":
-            raise click.BadParameter("random_state is given by --seed")
-        try:
-            settings[name] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[name] = value
-    return settings
+def _setting(text: str) -> tuple[str, Any]:
+    """A value is read as JSON where it is JSON, as text otherwise."""
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise click.BadParameter(f"'{name}' must look like likelihood=logit")
+    if name == "random_state":
+        raise click.BadParameter("random_state is given by --seed")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def _as_dict(ctx: click.Context, parameter: click.Parameter, pairs: Any) -> dict[str, Any]:
+    return dict(pairs)

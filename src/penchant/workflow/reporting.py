@@ -182,7 +182,7 @@ def held_out_check(material: Material, model: Any) -> str:
     )
     body += html.table(
         "Predictions of held-out comparisons",
-        [(label, *each.scores().cells(each.accuracy_error())) for label, each in predicted.items()],
+        [(label, *each.cells()) for label, each in predicted.items()],
         ("model", "accuracy", "log loss (less is better)", "calibration error"),
     )
     if own.is_probability:
