@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 import penchant as pc
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import Output, command_with, output_options
 from penchant.cli.predict import ASK_FORMATS
 from penchant.cli.rank import RANK_FORMATS
 from penchant.cli.source import SourceOptions, fit_and_tell
@@ -23,12 +23,7 @@ PERSONS = ("multi-user", "every person, learned together")
 COMMUNITIES = ("community", "groups of people who judge alike")
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant demo
-    """
-)
+@command_with("penchant demo")
 @click.option(
     "--folder", default="penchant-demo", show_default=True, help="Where files and report go."
 )

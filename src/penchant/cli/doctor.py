@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 import penchant as pc
 from penchant.cli import CHECK_FAILED
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import Output, command_with, output_options
 from penchant.numerics.dispatch import cards, torch_version
 from penchant.workflow.models import KINDS, Material, build
 
@@ -24,12 +24,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "duckdb", "numba", "click", "rich"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant doctor
-    """
-)
+@command_with("penchant doctor")
 @output_options(csv=False)
 def doctor_command(output: Output) -> None:
     """Show versions, linear algebra and threads, and check that results are right.
@@ -121,12 +116,7 @@ CHECKS = {"inference": _inference, "files": _files, "figures": _figure}
 BENCH_FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant bench --items 10 --users 6 --answers 5 --with gp
-    """
-)
+@command_with("penchant bench --items 10 --users 6 --answers 5 --with gp")
 @click.option("--items", "n_items", type=click.IntRange(5), default=100, show_default=True)
 @click.option("--users", "n_users", type=click.IntRange(3), default=200, show_default=True)
 @click.option("--answers", type=click.IntRange(1), default=50, show_default=True, help="Per user.")

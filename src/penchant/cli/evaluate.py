@@ -6,29 +6,19 @@ from typing import Any
 
 import click
 
-from penchant.cli.output import Output, output_options, target_option
+from penchant.cli.output import Output, command_with, output_options, target_option
 from penchant.cli.source import SourceOptions, refuse_beside, source_argument
 from penchant.workflow.evaluation import BASELINE, cross_validate
 from penchant.workflow.models import KINDS, build, settings_of
 from penchant.workflow.reporting import TITLE, write_report
 
-EVALUATE_FORMATS = {
-    "model": "",
-    "accuracy": ".3f",
-    "accuracy_se": ".3f",
-    "log_loss": ".3f",
-    "log_loss_se": ".3f",
-    "calibration_error": ".3f",
-    "seconds": ".1f",
-}
+SCORES = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "calibration_error")
+EVALUATE_FORMATS = {"model": "", **dict.fromkeys(SCORES, ".3f"), "seconds": ".1f"}
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant evaluate votes.csv --folds 3
-      penchant evaluate votes.csv --items items.csv --with rank-rls --with gp
-    """
+@command_with(
+    "penchant evaluate votes.csv --folds 3",
+    "penchant evaluate votes.csv --items items.csv --with rank-rls --with gp",
 )
 @source_argument
 @click.option(
@@ -82,12 +72,7 @@ def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, An
     }
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant report votes.csv -o report.html
-    """
-)
+@command_with("penchant report votes.csv -o report.html")
 @source_argument
 @target_option("report.html", "page")
 @click.option("--title", default=TITLE, show_default=True, help="Of the page.")

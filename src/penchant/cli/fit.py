@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.output import FILE, Output, output_options, target_option
+from penchant.cli.output import FILE, Output, command_with, output_options, target_option
 from penchant.cli.source import SUFFIX, FittedModel, SourceOptions, source_argument
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
@@ -16,13 +16,10 @@ SCANNED = ("gp", "multi-user", "community")
 """Models that learn from comparisons in shards."""
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant fit votes.csv -o model.penchant
-      penchant fit votes.csv --items items.csv --relation similar=links.csv
-      penchant fit 'votes/*.parquet' --engine local --predictions tastes
-    """
+@command_with(
+    "penchant fit votes.csv -o model.penchant",
+    "penchant fit votes.csv --items items.csv --relation similar=links.csv",
+    "penchant fit 'votes/*.parquet' --engine local --predictions tastes",
 )
 @source_argument
 @target_option(f"model{SUFFIX}", "model")

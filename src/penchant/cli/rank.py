@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import Output, command_with, output_options
 from penchant.cli.source import (
     SourceOptions,
     as_of,
@@ -48,15 +48,12 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
     return value
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant rank votes.csv
-      penchant rank model.penchant --top 5 --csv
-      penchant rank votes.csv --raters
-      penchant rank votes.csv --scale elo
-      penchant rank votes.csv --by user --model gp
-    """
+@command_with(
+    "penchant rank votes.csv",
+    "penchant rank model.penchant --top 5 --csv",
+    "penchant rank votes.csv --raters",
+    "penchant rank votes.csv --scale elo",
+    "penchant rank votes.csv --by user --model gp",
 )
 @source_argument
 @click.option("--top", type=click.IntRange(1), help="Only the first so many.")
@@ -202,12 +199,9 @@ DIRECTION_FORMATS = {"direction": "d", "share": ".0%", "toward": "", "away": ""}
 MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant groups votes.csv
-      penchant groups votes.csv --items items.csv --members --csv
-    """
+@command_with(
+    "penchant groups votes.csv",
+    "penchant groups votes.csv --items items.csv --members --csv",
 )
 @source_argument
 @click.option("--members", is_flag=True, help="List people instead of communities.")

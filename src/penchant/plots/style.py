@@ -70,11 +70,7 @@ def use_style() -> None:
 
 
 def installed_fonts() -> list[str]:
-    """Those of `FONTS` that are installed: a missing font would be a warning for each letter.
-
-    >>> installed_fonts()[0]
-    'DejaVu Sans'
-    """
+    """Those of `FONTS` that are installed: a missing font would be a warning for each letter."""
     from matplotlib.font_manager import fontManager
 
     here = {font.name for font in fontManager.ttflist}
@@ -201,11 +197,7 @@ def _end(ax: Any, line: Any) -> float:
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """The places, moved by least squares until they are this far apart, in the same order.
-
-    >>> spread([0.5, 0.5, 0.0], 0.2)
-    [0.4, 0.6, 0.0]
-    """
+    """The places, moved by least squares until they are this far apart, in the same order."""
     from scipy.optimize import isotonic_regression
 
     order = np.argsort(places, kind="stable")
@@ -217,13 +209,7 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
 
 
 def name_points(ax: Any, places: Any, names: Iterable[object]) -> None:
-    """Write a name beside each point, at the corner where it covers least of the others.
-
-    >>> ax = axes(None)
-    >>> name_points(ax, [(0.0, 0.0), (1.0, 1.0)], ["tea", "milk"])
-    >>> [text.get_text() for text in ax.texts]
-    ['tea', 'milk']
-    """
+    """Write a name beside each point, at the corner where it covers least of the others."""
     ax.get_ylim(), ax.get_xlim()  # autoscales now
     points = ax.transData.transform(np.asarray(places, dtype=np.float64))
     points = points * 72.0 / ax.figure.dpi
