@@ -214,8 +214,7 @@ def users_renamed(moved):
     world, order = moved.world, shuffled(moved.world.users)
     name = {world.users[k]: f"x{place:02d}" for place, k in enumerate(order)}
     renamed = world.mapped(
-        lambda row: {**row, "user": name[row["user"]]},
-        lambda one: (one[0], name[one[1]], one[2]),
+        lambda row: {**row, "user": name[row["user"]]}, lambda one: (one[0], name[one[1]], one[2])
     )
     renamed = replace(renamed, users=tuple(name[world.users[k]] for k in order))
     return replace(moved, world=renamed, users=tuple(name[user] for user in moved.users))

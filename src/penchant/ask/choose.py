@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penchant.ask.belief import Belief, Joint, Part
-from penchant.ask.criteria import CRITERIA, get
+from penchant.ask.criteria import CRITERIA
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.numerics.random import RandomState, as_rng
@@ -97,8 +97,9 @@ def all_pairs(n: int) -> IntArray:
 
 def exposures(data: Comparisons) -> FloatArray:
     """(n_items,) the number of comparisons of each item."""
-    sides = (data.winner, data.loser)
-    return sum((np.bincount(side, data.count, data.n_items) for side in sides), np.zeros(1))
+    n = data.n_items
+    both = np.bincount(data.winner, data.count, n) + np.bincount(data.loser, data.count, n)
+    return np.asarray(both, dtype=np.float64)
 
 
 class Pool:
@@ -205,7 +206,9 @@ def choose(
     >>> choose(belief, pool, 2, "information_gain", 0.0, np.random.default_rng(0)).shape
     (2, 2)
     """
-    wanted = get(criterion)
+    is_known = isinstance(criterion, str) and criterion in CRITERIA
+    check("criterion", criterion, is_known, f"be one of {', '.join(CRITERIA)}")
+    wanted = CRITERIA[criterion]
     if wanted.reads_variances:
         belief = Joint.of(belief)
     if pending is not None and len(pending):

@@ -45,12 +45,7 @@ SCANNED = ("gp", "multi-user", "community")
     help="With --engine: write the utilities (or memberships) of all users there, as Parquet.",
 )
 @output_options(csv=False)
-def fit_command(
-    source: SourceOptions,
-    target: str,
-    output: Output,
-    **sharding: Any,
-) -> None:
+def fit_command(source: SourceOptions, target: str, output: Output, **sharding: Any) -> None:
     """Learn a model from the comparisons in SOURCE and save it.
 
     SOURCE is a CSV, Parquet, JSON-lines or PrefLib file, or - for standard input. Its rows name a

@@ -200,8 +200,7 @@ MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
 
 
 @command_with(
-    "penchant groups votes.csv",
-    "penchant groups votes.csv --items items.csv --members --csv",
+    "penchant groups votes.csv", "penchant groups votes.csv --items items.csv --members --csv"
 )
 @source_argument
 @click.option("--members", is_flag=True, help="List people instead of communities.")

@@ -492,10 +492,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         help="A setting of the model, such as likelihood=logit. Repeatable.",
     )
     @click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        show_default="0",
-        help="Same seed, same result.",
+        "--seed", type=click.IntRange(min=0), show_default="0", help="Same seed, same result."
     )
     @wraps(function)
     def command(**given: Any) -> Any:

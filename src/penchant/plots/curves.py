@@ -39,11 +39,11 @@ def plot_utilities(
         mean, std = mean.predict(np.reshape(x, (-1, 1)), return_std=True)
     elif std is None:
         raise DataError("plot_utilities needs std beside mean; or a model in place of both")
-    x, mean, std = (np.asarray(column, dtype=np.float64) for column in (x, mean, std))
-    x, mean, std = np.array([x, mean, std])[:, np.argsort(x)]
+    columns = np.array([x, mean, std], dtype=np.float64)
+    at, middle, sd = columns[:, np.argsort(columns[0])]
     ax = axes(ax)
-    ax.fill_between(x, mean - 2.0 * std, mean + 2.0 * std, color=BLUE, alpha=0.15, linewidth=0)
-    draw_line(ax, 0, x, mean, std, 0.25)
+    ax.fill_between(at, middle - 2.0 * sd, middle + 2.0 * sd, color=BLUE, alpha=0.15, linewidth=0)
+    draw_line(ax, 0, at, middle, sd, 0.25)
     if marks is not None:
         places, on_axis = np.asarray(marks, dtype=np.float64), ax.get_xaxis_transform()
         how = {"color": "black", "markersize": 5, "clip_on": False}

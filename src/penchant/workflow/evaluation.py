@@ -21,24 +21,10 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
 from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import (
-    BaseEstimator,
-    RowTable,
-    check_argument,
-    choice_log_predictive,
-    whole,
-)
+from penchant.models import BaseEstimator, RowTable, check_argument, choice_log_predictive, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
-from penchant.workflow.models import (
-    Material,
-    Scorer,
-    as_model,
-    build,
-    choose,
-    name_of,
-    settings_of,
-)
+from penchant.workflow.models import Material, Scorer, as_model, build, choose, name_of, settings_of
 
 BASELINE = "bradley-terry"
 """Label of `BradleyTerry`: everybody together, one strength an item."""
