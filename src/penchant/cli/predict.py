@@ -147,9 +147,8 @@ def _questions(
                 )
         questions += zip(first, second, who, strict=True)
     ends = [as_names([row[end] for row in questions], fitted.data.items) for end in (0, 1)]
-    people = [
-        None if who is None else as_names([who], fitted.data.users)[0] for *_, who in questions
-    ]
+    named = iter(as_names([who for *_, who in questions if who is not None], fitted.data.users))
+    people = [None if who is None else next(named) for *_, who in questions]
     return list(zip(*ends, people, strict=True))
 
 

@@ -14,14 +14,13 @@ from penchant.cli.source import (
     SourceOptions,
     as_of,
     at_option,
-    check_usable,
     find_user,
     refuse_beside,
     source_argument,
 )
 from penchant.models import Ranking
 from penchant.workflow import models
-from penchant.workflow.models import Material, build, choose
+from penchant.workflow.models import Material, build
 from penchant.workflow.segmenting import Segments, segments
 
 RANK_FORMATS = {
@@ -162,10 +161,7 @@ def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
     for name, part in parts.items():
         output.note(f"segment {name or '(empty)'}: {part.describe().splitlines()[0]}")
     whole = reduce(add, parts.values())
-    kind, why = (
-        choose(Material(whole)) if source.model == "auto" else (source.model, "as you asked")
-    )
-    check_usable(kind, Material(whole))
+    kind, why = source.chosen(Material(whole))
     output.note(f"model: {kind} ({why})")
     model = build(kind, whole, source.all_settings)
     with output.progress("fitting"):
