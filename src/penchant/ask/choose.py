@@ -95,13 +95,6 @@ def all_pairs(n: int) -> IntArray:
     return np.array(np.triu_indices(n, 1)).T
 
 
-def exposures(data: Comparisons) -> FloatArray:
-    """(n_items,) the number of comparisons of each item."""
-    n = data.n_items
-    both = np.bincount(data.winner, data.count, n) + np.bincount(data.loser, data.count, n)
-    return np.asarray(both, dtype=np.float64)
-
-
 class Pool:
     """Candidate pairs during one `ask`: which are still open, and the exposure floor.
 
@@ -173,7 +166,9 @@ def ask(
     part = belief if len(needed) == len(belief) else Part(belief, needed)
     position = np.full(data.n_items, -1)
     position[needed] = np.arange(len(needed))
-    pool = Pool(position[items][all_pairs(len(items))], exposures(data)[needed], rules.exposure)
+    ends, times = np.append(data.winner, data.loser), np.tile(data.count, 2)
+    exposed = np.bincount(ends, times, data.n_items)[needed].astype(np.float64)
+    pool = Pool(position[items][all_pairs(len(items))], exposed, rules.exposure)
     avoided = position[data.pair_index(rules.avoid)]
     pool.avoid(avoided[(avoided >= 0).all(axis=1)])
     with threads_for(len(needed)):

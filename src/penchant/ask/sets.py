@@ -82,18 +82,15 @@ def grow(
     items = np.union1d(items, starts)
     some = Joint(belief.mean[items], belief.covariance(items), belief.likelihood)
     draws = scale * some.sample(N_DRAWS, rng)
-    grown = [_grown(draws, np.searchsorted(items, start), size) for start in starts]
-    return [[int(items[i]) for i in chosen] for chosen in grown]
-
-
-def _grown(draws: FloatArray, start: IntArray, size: int) -> list[int]:
-    """Positions of the set that starts from a pair and gains most at each step."""
-    chosen: list[int] = start.tolist()
-    while len(chosen) < size:
-        worth = _information(draws, chosen)
-        worth[chosen] = -np.inf
-        chosen.append(int(worth.argmax()))
-    return chosen
+    grown = []
+    for start in starts:
+        chosen = np.searchsorted(items, start).tolist()
+        while len(chosen) < size:
+            worth = _information(draws, chosen)
+            worth[chosen] = -np.inf
+            chosen.append(int(worth.argmax()))
+        grown.append(items[chosen].tolist())
+    return grown
 
 
 def _information(draws: FloatArray, chosen: list[int]) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -45,7 +44,16 @@ def evaluate_command(
     material = source.material(output)
     data = material.data
     wanted = dict.fromkeys(names or ("gp", source.chosen(material)[0]))
-    settings = _settings([source.chosen(material, name)[0] for name in wanted], source.all_settings)
+    known = {name: settings_of(source.chosen(material, name)[0]) for name in wanted}
+    given = source.all_settings
+    for key in given:
+        if not any(key in its_own for its_own in known.values()):
+            listed = ", ".join(known)
+            raise click.UsageError(f"--set {key}: none of {listed} has such a setting")
+    settings = {
+        name: {key: value for key, value in given.items() if key in its_own}
+        for name, its_own in known.items()
+    }
     models = {name: build(name, data, own) for name, own in settings.items()}
     with output.progress("evaluating") as advance:
         found = cross_validate(models, material, folds, source.seed or 0, advance)
@@ -57,19 +65,6 @@ def evaluate_command(
         own = {key: value for key, value in settings[best].items() if key in source.settings}
         chosen = replace(source, model=best, settings=own)
         output.suggest(f"penchant fit {chosen.spelled}")
-
-
-def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each setting goes to the models that have it."""
-    has = {name: settings_of(name) for name in names}
-    for setting in given:
-        if not any(setting in known for known in has.values()):
-            listed = ", ".join(names)
-            raise click.UsageError(f"--set {setting}: none of {listed} has such a setting")
-    return {
-        name: {key: value for key, value in given.items() if key in known}
-        for name, known in has.items()
-    }
 
 
 @command_with("penchant report votes.csv -o report.html")

@@ -221,23 +221,17 @@ def groups_command(source: SourceOptions, members: bool, output: Output) -> None
             f"this is a {fitted.name} model, which knows no communities: fit one with "
             "--model community"
         )
-    if members:
-        output.rows(models.members(model), MEMBER_FORMATS, **_facts(model))
-    elif output.form == "table" and model.verdict_ == "personal":
-        output.rows(models.disagreements(model), DIRECTION_FORMATS)
-    else:
-        output.rows(models.groups(model), GROUP_FORMATS, **_facts(model))
-    output.note(model.support_.sentence)
-    output.suggest(
-        f"penchant report {source.spelled}" if not source.is_model else "penchant report"
-    )
-
-
-def _facts(model: Any) -> dict[str, Any]:
-    """What holds for all rows."""
-    return {
+    facts = {
         "counts": model.community_counts_,
         "verdict": model.verdict_,
         "sentence": model.support_.sentence,
         "directions": models.disagreements(model),
     }
+    if members:
+        output.rows(models.members(model), MEMBER_FORMATS, **facts)
+    elif output.form == "table" and model.verdict_ == "personal":
+        output.rows(facts["directions"], DIRECTION_FORMATS)
+    else:
+        output.rows(models.groups(model), GROUP_FORMATS, **facts)
+    output.note(model.support_.sentence)
+    output.suggest("penchant report" if source.is_model else f"penchant report {source.spelled}")

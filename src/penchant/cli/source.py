@@ -177,7 +177,11 @@ class SourceOptions:
             for _, kind, found in links:
                 known |= dict.fromkeys(found.items(kind))
             data = replace(data, items=tuple(known))
-        graphs = {name: _graph(found, kind, data.items) for name, kind, found in links}
+        graphs: dict[str, Any] = {}
+        for name, kind, found in links:  # `from, to[, weight]`; bipartite: `item, other thing[, …]`
+            graph = found.matrix(data.items, kind)
+            undirected = kind == RELATION_KINDS[0]
+            graphs[name] = graph if undirected else getattr(pc.kernels, kind)(graph)
         return models.Material(data, X, graphs or None, user_features)
 
     def segments(self, by: str) -> dict[str, pc.Comparisons]:
@@ -279,12 +283,6 @@ def _encoded(path: str, names: Sequence[Any], what: str, note: Callable[[str], N
     for sentence in encoded.left_out:
         note(f"{table.source}: {sentence}")
     return encoded
-
-
-def _graph(links: pc.io.Links, kind: Any, names: Sequence[Any]) -> Any:
-    """A graph from rows `from, to[, weight]`; bipartite: rows `item, other thing[, weight]`."""
-    matrix = links.matrix(names, kind)
-    return matrix if kind == RELATION_KINDS[0] else getattr(pc.kernels, kind)(matrix)
 
 
 @contextmanager

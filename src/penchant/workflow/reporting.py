@@ -266,7 +266,16 @@ def community_sections(model: Any) -> Iterator[Section]:
     ]
     header = ("community", "people", "likes most", "likes least", "more than others")
     body += html.table("Who they are", rows, header) + _side_by_side(model.communities_)
-    body += _map(model)
+    some = slice(None, None, max(1, len(model.membership_) // MAPPED))  # evenly picked
+    people = model.comparisons_.users[some]
+    body += html.figure(
+        plots.plot_membership_map(model.predict(users=people), model.membership_[some]),
+        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
+        "other like the same items.",
+        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
+        "where they are.",
+        "30rem",
+    )
     if model.chains_:  # a search that ended is nothing to look at
         body += html.figure(
             plots.plot_evidence(model),
@@ -294,19 +303,6 @@ def _side_by_side(found: Sequence[Any]) -> str:
     note = f" The {left_out} smallest communities are left out." if left_out else ""
     caption = f"Utilities above each community’s average item, on one scale.{note}"
     return html.table(caption, rows, header, sortable=True)
-
-
-def _map(model: Any) -> str:
-    some = slice(None, None, max(1, len(model.membership_) // MAPPED))  # evenly picked
-    people = model.comparisons_.users[some]
-    return html.figure(
-        plots.plot_membership_map(model.predict(users=people), model.membership_[some]),
-        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
-        "other like the same items.",
-        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
-        "where they are.",
-        "30rem",
-    )
 
 
 def effect_table(model: Any) -> Iterator[Section]:
