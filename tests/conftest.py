@@ -2,6 +2,7 @@
 
 import os
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -75,3 +76,35 @@ def run_snippet():
         return n_claims
 
     return run
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text of a document; complains about tags that do not match."""
+
+    VOID = ("meta", "img", "br", "link")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def find(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def outline_of():
+    """Parses a page."""
+    return Outline

@@ -6,40 +6,22 @@ Public names are loaded when first used, so `import penchant` is instant.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_NAMES = {
-    "Comparisons": "penchant.data",
-    "read_comparisons": "penchant.io",
-    "scan_comparisons": "penchant.io",
-    "PreferenceGP": "penchant.models.preference_gp",
-    "MultiUserGP": "penchant.models.multi_user_gp",
-    "CommunityGP": "penchant.models.community_gp",
-    "RankRLS": "penchant.models.rankers",
-    "KPCRank": "penchant.models.rankers",
-    "RankSVM": "penchant.models.rankers",
-    "PreferencePerceptron": "penchant.models.preference_perceptron",
-    "load": "penchant.models.store",
-    "encode": "penchant.workflow.encoding",
-    "choose_model": "penchant.workflow.models",
-    "evaluate": "penchant.workflow.evaluation",
-    "report": "penchant.workflow.reporting",
-    "PenchantError": "penchant.errors",
-    "DataError": "penchant.errors",
-    "NumericalError": "penchant.errors",
-    "ConvergenceWarning": "penchant.errors",
-    "DataWarning": "penchant.errors",
+_NAMES_IN = {
+    "data": ("Comparisons",),
+    "io": ("read_comparisons", "scan_comparisons"),
+    "models.preference_gp": ("PreferenceGP",),
+    "models.multi_user_gp": ("MultiUserGP",),
+    "models.community_gp": ("CommunityGP",),
+    "models.rankers": ("RankRLS", "KPCRank", "RankSVM"),
+    "models.preference_perceptron": ("PreferencePerceptron",),
+    "models.store": ("load",),
+    "workflow": ("encode", "choose_model", "evaluate", "report"),
+    "errors": ("PenchantError", "DataError", "NumericalError", "ConvergenceWarning", "DataWarning"),
 }
+_NAMES = {name: module for module, names in _NAMES_IN.items() for name in names}
 _MODULES = (
-    "ask",
-    "data",
-    "datasets",
-    "io",
-    "kernels",
-    "likelihoods",
-    "metrics",
-    "online",
-    "plots",
-    "study",
-    "workflow",
+    *("ask", "data", "datasets", "io", "kernels", "likelihoods", "metrics", "online", "plots"),
+    *("study", "workflow"),
 )
 
 if TYPE_CHECKING:
@@ -70,10 +52,10 @@ if TYPE_CHECKING:
     from penchant.models.rankers import RankRLS as RankRLS
     from penchant.models.rankers import RankSVM as RankSVM
     from penchant.models.store import load as load
-    from penchant.workflow.encoding import encode as encode
-    from penchant.workflow.evaluation import evaluate as evaluate
-    from penchant.workflow.models import choose_model as choose_model
-    from penchant.workflow.reporting import report as report
+    from penchant.workflow import choose_model as choose_model
+    from penchant.workflow import encode as encode
+    from penchant.workflow import evaluate as evaluate
+    from penchant.workflow import report as report
 
 __all__ = ["__version__", *_NAMES, *_MODULES]
 
@@ -87,7 +69,7 @@ def __getattr__(name: str) -> Any:
         except PackageNotFoundError:  # a source tree on the path, never installed
             found = "unknown"
     elif name in _NAMES:
-        found = getattr(import_module(_NAMES[name]), name)
+        found = getattr(import_module(f"penchant.{_NAMES[name]}"), name)
     elif name in _MODULES:
         found = import_module(f"penchant.{name}")
     else:

@@ -36,32 +36,29 @@ def test_comparisons_keep_ties_margins_and_counts_whatever_the_order_of_their_it
     assert as_answers(known, scores).margin.tolist() == [2.5]
 
 
-def test_named_users_join_pooled_data_without_their_names():
-    assert as_answers(POOLED, BY_USERS).user is None
-
-
 @pytest.mark.parametrize(("user", "name"), [("bob", "bob"), (1, "bob"), ("cem", "cem"), (7, 7)])
 def test_answers_get_the_user_by_name_by_index_or_as_somebody_new(user, name):
     answers = as_answers(BY_USERS, [("water", "tea")], user)
     assert answers.users == (name,)
 
 
-def test_what_the_answers_say_themselves_comes_first():
+def test_names_in_the_answers_come_first_and_pooled_data_drop_them():
     assert as_answers(BY_USERS, BY_USERS, "cem").users == ("ann", "bob")
+    assert as_answers(POOLED, BY_USERS).user is None
 
 
-def test_somebody_must_have_answered():
-    with pytest.raises(DataError, match="do not say who gave them"):
-        as_answers(BY_USERS, [("water", "tea")])
-    with pytest.raises(DataError, match="do not say who gave them"):
-        as_answers(BY_USERS, POOLED)
-
-
-def test_unknown_items_are_an_error():
-    with pytest.raises(DataError, match="coffee"):
-        as_answers(POOLED, [("coffee", "tea")])
-    with pytest.raises(DataError, match="coffee"):
-        as_answers(POOLED, Comparisons.from_pairs(["coffee"], ["tea"]))
+@pytest.mark.parametrize(
+    ("data", "more", "message"),
+    [
+        (BY_USERS, [("water", "tea")], "do not say who gave them"),
+        (BY_USERS, POOLED, "do not say who gave them"),
+        (POOLED, [("coffee", "tea")], "coffee"),
+        (POOLED, Comparisons.from_pairs(["coffee"], ["tea"]), "coffee"),
+    ],
+)
+def test_users_who_are_not_told_and_unknown_items_are_an_error(data, more, message):
+    with pytest.raises(DataError, match=message):
+        as_answers(data, more)
 
 
 def test_a_seed_gives_other_draws_after_an_answer_and_the_same_before():

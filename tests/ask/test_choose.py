@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.special import entr, softmax
 
-from penchant.ask import CRITERIA, Joint, Pool, Rules, all_pairs, ask, choose
+from penchant.ask import CRITERIA, Joint, Pool, Rules, all_pairs, ask, choose, grow_sets
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.likelihoods import Probit
+from penchant.likelihoods import Logit, Probit
 from tests.simulation import random_belief as belief_over
 
 READ_VARIANCES = [name for name, criterion in CRITERIA.items() if criterion.reads_variances]
@@ -162,3 +163,43 @@ def test_the_floor_asks_for_items_below_it_until_there_are_none():
         assert short[pool.pairs[pool.eligible()]].any(axis=1).all()
         pool.take(int(np.flatnonzero(pool.eligible())[0]))
     pytest.fail("the floor was never reached")
+
+
+# Sets
+
+
+@pytest.fixture
+def belief():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6, 6))
+    return Joint(rng.normal(size=6), 0.3 * root @ root.T, Logit())
+
+
+def information(draws, chosen):
+    """Mutual information, in nats, of the utilities and of which one is chosen."""
+    p = softmax(draws[:, chosen], axis=1)
+    return entr(p.mean(axis=0)).sum() - entr(p).sum(axis=1).mean()
+
+
+@pytest.mark.parametrize("start", [(0, 1), (4, 2)])
+def test_a_set_grows_by_what_tells_most_on_the_same_draws(belief, start):
+    (grown,) = grow_sets(belief, nothing_compared(6), [start], 5, random_state=7)
+    draws = belief.sample(256, np.random.default_rng(7))
+    assert grown[:2] == start
+    for size in (2, 3, 4):
+        others = [item for item in range(6) if item not in grown[:size]]
+        told = [information(draws, [*grown[:size], item]) for item in others]
+        assert grown[size] == others[int(np.argmax(told))]
+
+
+def test_utilities_far_apart_overflow_nothing():
+    far = Joint(np.array([0.0, 1e3, -1e3, 2e3, 0.0, 1e4]), np.eye(6), Logit())
+    with np.errstate(all="raise", under="ignore"):
+        ((*_, last),) = grow_sets(far, nothing_compared(6), [(0, 2)], 3, random_state=0)
+    assert last == 4  # the only one that is near
+
+
+def test_rules_hold_for_sets(belief):
+    rules = Rules(items=(0, 1, 2, 3))
+    for items in grow_sets(belief, nothing_compared(6), [(0, 1), (2, 3)], 4, rules, 0):
+        assert set(items) == {0, 1, 2, 3}

@@ -6,8 +6,7 @@ import pytest
 from penchant.ask import LOSS, TIE, WIN, Joint, Part
 from penchant.kernels import RBF
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
-from penchant.models import CommunityGP, MultiUserGP, PreferenceGP
-from tests.simulation import opposite_votes
+from penchant.models import PreferenceGP
 
 
 @pytest.fixture
@@ -134,16 +133,3 @@ def test_a_part_knows_its_items_only(rng):
     assert part.covariance(np.array([1])).tolist() == [[2.0]]
     assert part.likelihood == Ties(0.3)
     assert part.sample(3, rng).shape == (3, 2)
-
-
-def test_every_model_of_people_has_a_belief_about_each_user():
-    data = opposite_votes([f"user {k}" for k in range(12)], 12)
-    users = MultiUserGP(optimize=None, progress=False).fit(None, data)
-    mean = users.belief(3).mean
-    np.testing.assert_allclose(mean, users.predict(users=3)[0], atol=1e-6)
-    assert len(users.belief()) == 5
-    groups = CommunityGP(progress=False, random_state=0).fit(None, data)
-    even, odd = groups.belief(0), groups.belief(1)
-    assert even.mean.argmax() == 0
-    assert odd.mean.argmax() == 4
-    assert np.linalg.eigvalsh(groups.belief().covariance()).min() > -1e-9

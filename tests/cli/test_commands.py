@@ -16,7 +16,6 @@ import penchant as pc
 from penchant.cli import COMMANDS, main
 
 QUICK = ("--set", "concentration=2.0")
-SCORER = "votes.csv --model rank-rls --items items.csv"
 
 
 def rows(result):
@@ -111,24 +110,6 @@ def test_new_items_are_placed_by_their_features(run):
     assert float(mixed[0]["probability"]) == pytest.approx(0.5, abs=0.1)
     plain = rows(run("predict", *source, "--pair", "item 01", "item 02", "--csv"))
     assert float(mixed[1]["probability"]) == pytest.approx(float(plain[0]["probability"]), abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("predict model.penchant --pair 'item 01' 'item 99'", "unknown item 'item 99'"),
-        ("predict model.penchant --new-items items.csv", "does not place items"),
-        ("rank model.penchant --user 'user 01'", "takes everybody together"),
-        ("groups model.penchant", "knows no communities"),
-        ("rank votes.csv --model rank-rls", "give them with --items"),
-        ("rank votes.csv --model gp --set n_sweeps=3", "has no such setting"),
-        (f"rank {SCORER} --relation near=links.csv", "does not use relations"),
-        (f"ask {SCORER}", "how sure it is"),
-        (f"predict {SCORER} pairs.csv", "no probabilities"),
-    ],
-)
-def test_what_a_model_cannot_do_is_said(run, arguments, message):
-    assert message in run(*shlex.split(arguments), code=3).stderr
 
 
 @pytest.mark.parametrize(
@@ -251,10 +232,3 @@ def test_doctor_finds_what_is_broken(run, monkeypatch):
     result = run("doctor", "--json", code=1)
     failed = [check["check"] for check in json.loads(result.stdout)["checks"] if not check["ok"]]
     assert failed == ["inference"]
-
-
-def test_output_is_the_same_with_the_same_seed(run):
-    first, second = (
-        run("rank", "votes.csv", "--model", "gp", "--seed", "5", "--json").stdout for _ in range(2)
-    )
-    assert first == second

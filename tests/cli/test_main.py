@@ -35,29 +35,17 @@ def test_version(run):
     assert run("--version").stdout.strip().endswith(penchant.__version__)
 
 
-def test_a_mistyped_command_gets_a_suggestion(run):
-    assert "did you mean rank?" in run("rnak", code=2).stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["rank"], "Missing argument 'SOURCE'"),
-        (["rank", "votes.csv", "--column", "winer=x"], "must look like winner=chosen"),
-        (["rank", "votes.csv", "--relation", "links.csv"], "must look like cites=links.csv"),
-        (["rank", "votes.csv", "--relation", "a:round=links.csv"], "undirected, directed"),
-        (["rank", "votes.csv", "--level", "1.5"], "--level"),
+        (["rnak"], "did you mean rank?"),
         (["rank", "model.penchant", "--items", "items.csv"], "belong to `penchant fit`"),
         (["fit", "model.penchant"], "needs the comparisons"),
-        (["fit", "votes.csv", "-o", "model.txt"], "ends in .penchant"),
-        (["fit", "votes.csv", "-o", "nowhere/model.penchant"], "there is no folder nowhere"),
-        (["report", "votes.csv", "-o", "nowhere/report.html"], "there is no folder nowhere"),
-        (["rank", "votes.csv", "--set", "n_sweeps"], "must look like likelihood=logit"),
-        (["evaluate", "votes.csv", "--with", "gp", "--set", "n_sweeps=3"], "none of gp has such"),
-        (["predict", "model.penchant"], "nothing to predict"),
     ],
 )
 def test_wrong_usage_is_code_two(run, arguments, message):
+    """Wrong options are in test_options.py."""
     result = run(*arguments, code=2)
     assert message in result.stderr
     assert result.stdout == ""
@@ -139,19 +127,6 @@ def test_warnings_are_one_line_without_code(run):
         sum(line.startswith("warning: the comparisons fall into 2 groups") for line in lines) == 1
     )
     assert not any(".py" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["rank", "votes.csv", "--user", "nobody"], "nobody of that name"),
-        (["ask", "votes.csv", "--model", "gp", "--user", "user 01"], "everybody together"),
-        (["predict", "votes.csv", "--pair", "item 01", "item 0l"], "unknown item 'item 0l'"),
-    ],
-)
-def test_what_is_not_there_is_said_before_a_long_fit(run, monkeypatch, arguments, message):
-    monkeypatch.setattr("penchant.workflow.models.Material.fit", None)
-    assert message in run(*arguments, code=3).stderr
 
 
 def test_a_longer_search_is_advised_in_words_of_the_command_line(run):

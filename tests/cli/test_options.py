@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import penchant as pc
 from penchant.cli import COMMANDS, main
 from penchant.cli.source import SourceOptions, source_argument
-from penchant.workflow import segments
+from penchant.workflow import as_model, segments
 
 ITEMS = "abcde"
 CHAINS = "--model community --set inference=mcmc --set n_sweeps=6 --set n_chains=1"
@@ -44,12 +44,22 @@ SOURCE_CASES = {
 }
 """What is read, the options of one call (None: it fails) and those of another."""
 SOURCE_REFUSED = {
-    "--items": ["votes.csv --items missing.csv"],
+    "--items": [
+        "votes.csv --items missing.csv",
+        "votes.csv --model rank-rls | give them with --items",
+    ],
     "--users": ["votes.csv --users users.csv --model gp"],
-    "--relation": ["votes.csv --relation links.csv"],
-    "--column": ["votes.csv --column nobody=x", "votes.soc --column winner=x"],
+    "--relation": [
+        "votes.csv --relation links.csv | must look like cites=links.csv",
+        "votes.csv --relation a:round=links.csv | undirected, directed",
+        "votes.csv --relation r=links.csv --model rank-rls --items items.csv | not use relations",
+    ],
+    "--column": [
+        "votes.csv --column nobody=x | must look like winner=chosen",
+        "votes.soc --column winner=x",
+    ],
     "--shape": ["votes.csv --shape round", "votes.soc --shape pairs"],
-    "--where": ["votes.csv --where day", "votes.soc --where day>1"],
+    "--where": ["votes.csv --where day | must look like", "votes.soc --where day>1"],
     "--covariate": ["votes.csv --covariate nothing"],
     "--time": [
         "votes.csv --time nothing --set drift=ou",
@@ -57,10 +67,15 @@ SOURCE_REFUSED = {
         "votes.csv --time day --model multi-user",
     ],
     "--skip-bad": ["votes.soc --skip-bad"],
-    "--set": ["votes.csv --model gp --set nothing=1", "votes.csv --set random_state=1"],
-    "--seed": ["votes.csv --seed -1", "own-gp.penchant --seed 3"],
-    "--model": ["votes.csv --model best", "own-gp.penchant --model gp"],
+    "--set": [
+        "votes.csv --model gp --set nothing=1 | such",
+        "votes.csv --set n_sweeps | must look like likelihood=logit",
+        "votes.csv --set random_state=1 | is given by --seed",
+    ],
+    "--seed": ["votes.csv --seed -1", "own-gp.penchant --seed 3 | is a fitted model"],
+    "--model": ["votes.csv --model best", "own-gp.penchant --model gp | is a fitted model"],
 }
+"""What is read and the options of calls that fail; what the message says, after a bar."""
 BENCH = "bench --items 6 --users 4 --answers 4"
 OWN_CASES = {
     "fit --output": ("fit votes.csv --model gp -o 1.penchant --json", "-o 2.penchant"),
@@ -97,7 +112,10 @@ OWN_CASES = {
     "bench --with": (BENCH, "--with gp"),
 }
 OWN_REFUSED = {
-    "fit --output": ["fit votes.csv -o model.txt", "fit votes.csv -o no/x.penchant"],
+    "fit --output": [
+        "fit votes.csv -o model.txt | ends in .penchant",
+        "fit votes.csv -o no/x.penchant | there is no folder no",
+    ],
     "fit --engine": ["fit votes.csv --engine x", "fit votes.csv --model gp --engine ray"],
     "fit --address": ["fit votes.csv --address x", "fit votes.csv --engine local --address x"],
     "fit --shards": ["fit votes.csv --shards 3", "fit votes.csv --shards 0"],
@@ -108,20 +126,24 @@ OWN_REFUSED = {
         "fit votes.csv --model gp --engine local --predictions x",
     ],
     "rank --top": ["rank votes.csv --top 0"],
-    "rank --level": ["rank votes.csv --level 1", "rank votes.csv --model gp --raters --level 0.5"],
+    "rank --level": [
+        "rank votes.csv --level 1 | --level",
+        "rank votes.csv --level nan | nan is no probability",
+        "rank votes.csv --model gp --raters --level 0.5 | --raters goes without --level",
+    ],
     "rank --user": [
-        "rank votes.csv --model gp --user u1",
-        "rank votes.csv --user x",
-        "rank votes.csv --raters --user u1",
+        "rank votes.csv --model gp --user u1 | takes everybody together",
+        "rank votes.csv --user x | nobody of that name",
+        "rank votes.csv --raters --user u1 | --raters goes without --user",
     ],
     "rank --raters": [
-        "rank votes.csv --raters --by group",
-        "rank votes.csv --raters --model rank-rls --items items.csv",
+        "rank votes.csv --raters --by group | --by goes without --raters",
+        "rank scores.penchant --raters | does not judge people",
     ],
     "rank --by": [
-        "rank votes.csv --by nothing",
-        "rank own-gp.penchant --by group",
-        "rank votes.csv --by group --user u1",
+        "rank votes.csv --by nothing | no column 'nothing'",
+        "rank own-gp.penchant --by group | is a model",
+        "rank votes.csv --by group --user u1 | --by goes without --user",
     ],
     "rank --scale": ["rank votes.csv --scale miles", "rank votes.csv --raters --scale elo"],
     "rank --at": [
@@ -129,12 +151,16 @@ OWN_REFUSED = {
         "rank drift.penchant --at never",
         "rank votes.csv --by group --at 3",
     ],
-    "predict --pair": ["predict votes.csv --model gp --pair a x", "predict own-gp.penchant"],
+    "predict --pair": [
+        "predict votes.csv --model gp --pair a x | unknown item 'x'",
+        "predict own-gp.penchant | nothing to predict",
+        "predict scores.penchant --pair a b | no probabilities",
+    ],
     "predict --user": [
         "predict votes.csv --model gp --pair a b --user u1",
         "predict people.penchant asked.csv --user u1",
     ],
-    "predict --new-items": ["predict own-gp.penchant --new-items items.csv"],
+    "predict --new-items": ["predict own-gp.penchant --new-items items.csv | does not place items"],
     "predict --ties": [
         "predict votes.csv --model gp --items items.csv --new-items items.csv --ties",
         "predict votes.csv --users all --ties",
@@ -147,14 +173,21 @@ OWN_REFUSED = {
         "predict own-gp.penchant pairs.csv -o x.parquet",
         "predict votes.csv --users all -o no/x",
     ],
-    "ask -k": ["ask votes.csv -k 0"],
+    "ask -k": ["ask votes.csv -k 0", "ask scores.penchant -k 2 | how sure it is"],
     "ask --criterion": ["ask votes.csv --criterion x"],
     "ask --set-size": ["ask votes.csv --set-size 1"],
-    "ask --user": ["ask votes.csv --model gp --user u1"],
-    "groups --members": ["groups own-gp.penchant --members"],
-    "evaluate --with": ["evaluate votes.csv --with x", "evaluate votes.csv --with gp --model gp"],
+    "ask --user": ["ask votes.csv --model gp --user u1 | everybody together"],
+    "groups --members": ["groups own-gp.penchant --members | knows no communities"],
+    "evaluate --with": [
+        "evaluate votes.csv --with x",
+        "evaluate votes.csv --with gp --model gp | --with goes without --model",
+        "evaluate votes.csv --with gp --set n_sweeps=3 | none of gp has such",
+    ],
     "evaluate --folds": ["evaluate votes.csv --folds 1"],
-    "report --output": ["report votes.csv -o votes.csv"],
+    "report --output": [
+        "report votes.csv -o votes.csv | is also read",
+        "report votes.csv -o no/r.html | there is no folder no",
+    ],
     "demo --seed": ["demo --seed -1"],
     "bench --items": ["bench --items 1"],
     "bench --users": ["bench --users 1"],
@@ -220,6 +253,8 @@ def place(tmp_path_factory):
     drift.save(folder / "drift.penchant")
     people = pc.MultiUserGP(random_state=0, progress=False).fit(None, data.bare(keep=("user",)))
     people.save(folder / "people.penchant")
+    scores = as_model(pc.RankRLS()).fit(np.arange(5.0)[:, None] ** 2, data)
+    scores.save(folder / "scores.penchant")
     return folder
 
 
@@ -303,16 +338,21 @@ def test_options_about_data_matter(call, command, option):
     assert told[0][1] != told[1][1]
 
 
-def is_refused(result):
-    code, _, message = result
-    return code in (2, 3) and "rror: " in message
+def check_refused(call, line, base=""):
+    """The command fails with a message before any fit."""
+    words, _, message = line.partition(" | ")
+    code, _, said = call(f"{words} {base}")
+    assert code in (2, 3), line
+    assert "rror: " in said, line
+    assert message in said, (line, said)
+    assert "fitted in" not in said, line
 
 
 @pytest.mark.parametrize("option", SOURCE_REFUSED)
 @pytest.mark.parametrize("command", COMMAND)
 def test_options_about_data_are_refused(call, command, option):
     for line in SOURCE_REFUSED[option]:
-        assert is_refused(call(f"{command} {line} {BASES[command]}")), line
+        check_refused(call, f"{command} {line}", BASES[command])
 
 
 @pytest.mark.parametrize("case", OWN_CASES)
@@ -328,7 +368,7 @@ def test_options_of_a_command_matter(call, case):
 @pytest.mark.parametrize("case", OWN_REFUSED)
 def test_options_of_a_command_are_refused(call, case):
     for line in OWN_REFUSED[case]:
-        assert is_refused(call(line)), line
+        check_refused(call, line)
 
 
 def test_shards_are_as_many_as_asked_for(call, monkeypatch):

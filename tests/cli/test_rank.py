@@ -43,19 +43,6 @@ def test_some_rows(run, arena):
     assert "--where 'language = de'" in run("rank", arena, "--where", "language = de").stderr
 
 
-def test_what_is_refused_is_said_before_any_fit(run, arena):
-    for arguments, code, words in (
-        ((arena, "--by", "lang"), 3, "no column 'lang'"),
-        ((arena, "--where", "language"), 3, "must look like"),
-        ((arena, "--by", "turns", "--user", "a"), 2, "--by goes without --user"),
-        (("model.penchant", "--by", "turns"), 2, "is a model"),
-        ((arena, "--level", "nan"), 2, "nan is no probability"),
-    ):
-        message = run("rank", *arguments, code=code).stderr
-        assert words in message
-        assert "model:" not in message
-
-
 @pytest.fixture
 def battles(folder):
     rng = np.random.default_rng(0)

@@ -81,13 +81,6 @@ def allowed(name, tolerance):
     return DENSITY * tolerance if name.startswith("odds") else tolerance
 
 
-def odds_close(one, other, tolerance, what, people=None):
-    """Only the probabilities of `answers` must be the same; people: their numbers, or all."""
-    names = [name for name in other if name.startswith("odds")]
-    for name in names if people is None else [f"odds {number}" for number in people]:
-        close(one[name], other[name], allowed(name, tolerance), f"{what}, {name}")
-
-
 def is_personal(model):
     """Whether predictions differ by user."""
     return bool(model.comparisons_.users)
@@ -129,6 +122,15 @@ def answers(model, items, users, at=None):
 def first_answers(model, items, users):
     """The answers of a case's own model, to which several relations compare."""
     return answers(model, items, users)
+
+
+def same_odds(case, world, model, moved, what, people=None):
+    """A fit of another world must give the model's probabilities; people: their numbers, or all."""
+    here = first_answers(model, world.items, world.users)
+    there = answers(moved.fit(case.estimator()), world.items, world.users)
+    names = [name for name in here if name.startswith("odds")]
+    for name in names if people is None else [f"odds {number}" for number in people]:
+        close(there[name], here[name], allowed(name, tolerance(case)), f"{what}, {name}")
 
 
 def shuffled(values, seed=1):
@@ -214,8 +216,7 @@ def users_renamed(moved):
     world, order = moved.world, shuffled(moved.world.users)
     name = {world.users[k]: f"x{place:02d}" for place, k in enumerate(order)}
     renamed = world.mapped(
-        lambda row: {**row, "user": name[row["user"]]},
-        lambda one: (one[0], name[one[1]], one[2]),
+        lambda row: {**row, "user": name[row["user"]]}, lambda one: (one[0], name[one[1]], one[2])
     )
     renamed = replace(renamed, users=tuple(name[world.users[k]] for k in order))
     return replace(moved, world=renamed, users=tuple(name[user] for user in moved.users))
@@ -266,9 +267,7 @@ def rows_shuffled(case, world, model):
 def margins_in_other_units(case, world, model):
     """The unit of margins does not change who wins."""
     moved = world.mapped(lambda row: {**row, "margin": 1000.0 * row["margin"]})
-    there = answers(moved.fit(case.estimator()), world.items, world.users)
-    here = first_answers(model, world.items, world.users)
-    odds_close(there, here, tolerance(case), "margins in other units")
+    same_odds(case, world, model, moved, "margins in other units")
 
 
 # No information
@@ -278,19 +277,15 @@ def margins_in_other_units(case, world, model):
 def unknown_item(case, world, model):
     """An item that nobody compared changes nothing between the others."""
     moved = replace(world, items=(*world.items[:2], "nobody's", *world.items[2:]))
-    there = answers(moved.fit(case.estimator()), world.items, world.users)
-    here = first_answers(model, world.items, world.users)
-    odds_close(there, here, tolerance(case), "an unknown item")
+    same_odds(case, world, model, moved, "an unknown item")
 
 
 @relation(lambda case: case.people)
 def silent_user(case, world, model):
     """A user who answered nothing changes nothing for the others."""
-    moved = replace(world, users=("silent", *world.users))
-    there = answers(moved.fit(case.estimator()), world.items, world.users)
-    here = first_answers(model, world.items, world.users)
     people = range(1, 1 + len(world.users)) if is_personal(model) else (0,)
-    odds_close(there, here, tolerance(case), "a silent user", people)
+    moved = replace(world, users=("silent", *world.users))
+    same_odds(case, world, model, moved, "a silent user", people)
 
 
 @relation(lambda case: case.model == "PreferenceGP" and case.people and not raters(case))

@@ -65,7 +65,7 @@ KNOWN_FAULTS = {
     (
         "MultiUserGP 8 people kernel=free",
         "unknown_item",
-    ): "the prior of a free covariance depends on the number of items",
+    ): "the prior of a free covariance depends on the number of items"
 }
 """Why a relation does not hold in a case."""
 

@@ -192,11 +192,7 @@ def test_calibration_and_utilities_of_a_model(rng):
     pairs = np.column_stack([test.winner, test.loser])
     found = calibration(model.predict_proba(pairs), counts=test.count)
     drawn, want = (
-        plots.plot_calibration(*a, **k)
-        for a, k in (
-            ((model,), {"data": test}),
-            ((found,), {}),
-        )
+        plots.plot_calibration(*a, **k) for a, k in (((model,), {"data": test}), ((found,), {}))
     )
     for one, other in zip(drawn.collections, want.collections, strict=True):
         np.testing.assert_array_equal(one.get_offsets(), other.get_offsets())

@@ -20,7 +20,8 @@ def test_names_stand_apart_in_the_order_of_their_lines(rng):
     ends = np.sort(rng.random(9))
     placed = style.spread(ends, 0.1)
     assert np.all(np.diff(placed) >= 0.1 - 1e-5)
-    assert np.allclose(style.spread([0.1, 0.5, 0.9], 0.1), [0.1, 0.5, 0.9])
+    assert style.spread([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
+    assert style.spread([0.5, 0.5, 0.0], 0.2) == [0.4, 0.6, 0.0]
 
 
 def test_points_that_lie_close_get_names_that_do_not_cover_each_other():

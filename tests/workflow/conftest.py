@@ -1,19 +1,8 @@
-"""What tests of pages share with those of the command line, and a small study."""
-
-import runpy
-from pathlib import Path
+"""A small study."""
 
 import pytest
 
 import penchant as pc
-
-_CLI = runpy.run_path(str(Path(__file__).resolve().parents[1] / "cli" / "conftest.py"))
-
-
-@pytest.fixture
-def outline_of():
-    """Parse a page."""
-    return _CLI["Outline"]
 
 
 @pytest.fixture(scope="session")

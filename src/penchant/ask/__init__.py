@@ -2,11 +2,19 @@
 
 from penchant.ask.answers import as_answers, one_user, rng_for, without_last
 from penchant.ask.belief import LOSS, TIE, WIN, Belief, Joint, Part
-from penchant.ask.choose import Pool, Rules, all_pairs, ask, choose
+from penchant.ask.choose import Pool, Rules, all_pairs, ask, choose, grow, grow_sets
 from penchant.ask.criteria import CRITERIA, Criterion, criterion
-from penchant.ask.plan import Plan, Range, StudyDesign, answers_left, plan
-from penchant.ask.sets import grow, grow_sets
-from penchant.ask.stopping import Budget, SmallGain, TopSettled, Verdict
+from penchant.ask.plan import (
+    Budget,
+    Plan,
+    Range,
+    SmallGain,
+    StudyDesign,
+    TopSettled,
+    Verdict,
+    answers_left,
+    plan,
+)
 
 __all__ = [
     "CRITERIA",

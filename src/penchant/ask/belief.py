@@ -58,7 +58,7 @@ class Belief(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The marginal of a belief over some items, given by their positions (k,).
+    """The marginal of a belief over some items, given by their positions (k,): a belief, too.
 
     >>> import numpy as np, penchant as pc
     >>> data = pc.Comparisons.from_pairs(["tea", "tea"], ["milk", "water"])
@@ -72,17 +72,14 @@ class Part:
 
     @property
     def likelihood(self) -> Likelihood:
-        """The likelihood of the whole belief."""
         return self.whole.likelihood
 
     @property
     def mean(self) -> FloatArray:
-        """(k,) means."""
         return self.whole.mean[self.items]
 
     @property
     def var(self) -> FloatArray:
-        """(k,) variances."""
         return self.whole.var[self.items]
 
     @property
@@ -94,21 +91,18 @@ class Part:
         return len(self.items)
 
     def difference(self, first: IntArray, second: IntArray) -> Normal:
-        """Marginals of f[first] − f[second]."""
         return self.whole.difference(self.items[first], self.items[second])
 
     def covariance(self, index: IntArray | None = None) -> FloatArray:
-        """Covariance of some of the part's items, or of all."""
         return self.whole.covariance(self.items if index is None else self.items[index])
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        """(n_samples, k) joint draws."""
         return self.whole.sample(n_samples, rng)[:, self.items]
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Mean (n,) and covariance (n, n) of n utilities, as arrays: fast for all pairs at once.
+    """A belief as arrays, mean (n,) and covariance (n, n): fast for all pairs at once.
 
     >>> import numpy as np
     >>> from penchant.likelihoods import Probit
@@ -136,8 +130,7 @@ class Joint:
         """
         means = np.array([belief.mean for belief in beliefs])
         mean = weights @ means
-        apart = np.sqrt(weights)[:, None] * (means - mean)
-        cov = gram(apart)
+        cov = gram(np.sqrt(weights)[:, None] * (means - mean))
         for weight, belief in zip(weights, beliefs, strict=True):
             cov += weight * belief.covariance()
         return cls(mean, cov, beliefs[0].likelihood)
@@ -147,16 +140,13 @@ class Joint:
 
     @property
     def var(self) -> FloatArray:
-        """(n,) variances."""
         return np.diagonal(self.cov)
 
     @property
     def contrast_var(self) -> FloatArray:
-        """(n,) variances of the utilities relative to the average item."""
         return _contrast_var(self.cov)
 
     def difference(self, first: IntArray, second: IntArray) -> Normal:
-        """Marginals of f[first] − f[second], each (k,)."""
         # the covariance is symmetric: either memory order serves, and a flat take is faster
         flat = (self.cov if self.cov.flags.c_contiguous else self.cov.T).ravel()
         var = self.var
@@ -165,11 +155,9 @@ class Joint:
         return Normal(self.mean.take(first) - self.mean.take(second), np.maximum(spread, 0.0))
 
     def covariance(self, index: IntArray | None = None) -> FloatArray:
-        """(k, k) covariance of some items, or of all."""
         return self.cov if index is None else self.cov[np.ix_(index, index)]
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        """(n_samples, n) joint draws."""
         root = pivoted_cholesky(self.cov).in_given_order()
         noise = rng.standard_normal((root.shape[1], n_samples))
         return (self.mean[:, None] + multiply(root, noise)).T
@@ -184,11 +172,9 @@ class Joint:
         s = self.cov[:, first] - self.cov[:, second]
         mean = np.array([side * (self.mean[first] - self.mean[second])])
         var = np.array([s[first] - s[second]])
-        outcomes = _outcomes(answer == TIE)
-        _, d1, d2 = self.likelihood.tilted(mean, var, outcomes)
-        return Joint(
-            self.mean + side * d1[0] * s, self.cov - np.outer(d2[0] * s, s), self.likelihood
-        )
+        _, d1, d2 = self.likelihood.tilted(mean, var, _outcomes(answer == TIE))
+        cov = self.cov - np.outer(d2[0] * s, s)
+        return Joint(self.mean + side * d1[0] * s, cov, self.likelihood)
 
     def expecting(self, first: int | IntArray, second: int | IntArray) -> "Joint":
         """The expected belief after one or several open questions are answered.
@@ -201,15 +187,14 @@ class Joint:
         first, second = np.atleast_1d(first), np.atleast_1d(second)
         mean, var = self.difference(first, second)
         likelihood, n = self.likelihood, len(first)
-        shrink = likelihood.prob(mean, var) * likelihood.tilted(mean, var, _outcomes(n=n)).d2
-        shrink += likelihood.prob(-mean, var) * likelihood.tilted(-mean, var, _outcomes(n=n)).d2
+        shrink = np.zeros(n)
+        for side in (mean, -mean):
+            shrink += likelihood.prob(side, var) * likelihood.tilted(side, var, _outcomes(n=n)).d2
         if likelihood.n_answers == 3:
             tie = _outcomes(tie=True, n=n)
             shrink += likelihood.prob_tie(mean, var) * likelihood.tilted(mean, var, tie).d2
         root = np.sqrt(shrink)
         scaled = root * (self.cov[:, first] - self.cov[:, second])
-        if len(first) == 1:
-            return Joint(self.mean, self.cov - np.outer(scaled, scaled), likelihood)
         # Σ − S (T⁻¹ + AΣAᵀ)⁻¹ Sᵀ with S = ΣAᵀ, both sides scaled by √E[d2]: the diagonal is one
         inner = root[:, None] * (scaled[first] - scaled[second])
         np.fill_diagonal(inner, 1.0)

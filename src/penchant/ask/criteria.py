@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import entr, ndtr
 
 from penchant.ask.belief import Belief
-from penchant.errors import DataError
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray, IntArray
 
@@ -63,21 +62,8 @@ def criterion(reads_variances: bool) -> Callable[[Score], Score]:
     return register
 
 
-def get(name: str) -> Criterion:
-    """The criterion of that name.
-
-    >>> get("random").reads_variances
-    False
-    """
-    if not isinstance(name, str) or name not in CRITERIA:
-        raise DataError(f"criterion is {name!r}: it must be one of {', '.join(CRITERIA)}")
-    return CRITERIA[name]
-
-
 def _in_blocks(
-    belief: Belief,
-    pairs: IntArray,
-    score: Callable[[FloatArray, FloatArray, IntArray], FloatArray],
+    belief: Belief, pairs: IntArray, score: Callable[[FloatArray, FloatArray, IntArray], FloatArray]
 ) -> FloatArray:
     """Score (mean, variance, pairs) of the differences, a block at a time."""
     scores = np.empty(len(pairs))

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from errno import EPIPE
 from importlib import import_module
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -160,14 +160,7 @@ def _fail(ctx: click.Context, message: str, code: int) -> None:
 def _plain_warnings() -> Iterator[None]:
     """Show a warning as one line, without the place in the code."""
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, *place: Any, **more: Any) -> None:
         hint = " (here: --set n_sweeps=400)" if "n_sweeps" in str(message) else ""
         click.secho(f"warning: {visible(str(message))}{hint}", fg="yellow", err=True)
 

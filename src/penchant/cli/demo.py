@@ -1,15 +1,15 @@
 """`penchant demo`: a simulated study from beginning to end."""
 
 import csv
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from scipy import sparse
 
 import penchant as pc
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import Output, command_with, output_options
 from penchant.cli.predict import ASK_FORMATS
 from penchant.cli.rank import RANK_FORMATS
 from penchant.cli.source import SourceOptions, fit_and_tell
@@ -23,12 +23,7 @@ PERSONS = ("multi-user", "every person, learned together")
 COMMUNITIES = ("community", "groups of people who judge alike")
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant demo
-    """
-)
+@command_with("penchant demo")
 @click.option(
     "--folder", default="penchant-demo", show_default=True, help="Where files and report go."
 )
@@ -63,12 +58,14 @@ def demo_command(folder: str, seed: int, output: Output) -> None:
         write_report(material, communal.model, communal.why, report, "A simulated study")
     output.note(f"wrote {report}")
 
-    members = models.members(communal.model)
+    learned = personal.model.predict(users=personal.data.users)
+    own = zip(learned, truth.utilities[truth.tastes], strict=True)
+    members = np.array([row["community"] for row in models.members(communal.model)])
     results = {
         "ranking": communal.model.rank().to_dicts(),
-        "person_agreement": _agreement(personal.model.predict(users=personal.data.users), truth),
+        "person_agreement": float(np.mean([pc.metrics.kendall_tau(*pair) for pair in own])),
         "communities": _cross_table(members, truth.tastes),
-        "adjusted_rand": pc.metrics.adjusted_rand([m["community"] for m in members], truth.tastes),
+        "adjusted_rand": pc.metrics.adjusted_rand(members, truth.tastes),
         "questions": models.questions(communal.model, N_QUESTIONS),
     }
     if output.form == "json":
@@ -102,34 +99,23 @@ def write_study(truth: Any, folder: Path) -> SourceOptions:
     data = truth.comparisons
     items, users = np.array(data.items), np.array(data.users)
     votes = np.column_stack([users[data.user], items[data.winner], items[data.loser]])
-    _write(folder / "votes.csv", ("user", "winner", "loser"), np.repeat(votes, data.count, axis=0))
     names = [f"feature {k + 1}" for k in range(truth.item_features.shape[1])]
-    rows = [[name, *map(str, row)] for name, row in zip(items, truth.item_features, strict=True)]
-    _write(folder / "items.csv", ("item", *names), rows)
-    links = truth.links.tocoo()
-    once = links.row < links.col
-    pairs = np.column_stack([items[links.row[once]], items[links.col[once]]])
-    _write(folder / "links.csv", ("from", "to"), pairs)
+    features = zip(items, truth.item_features, strict=True)
+    first, second = sparse.triu(truth.links, 1).nonzero()
+    tables = {
+        "votes.csv": [("user", "winner", "loser"), *np.repeat(votes, data.count, axis=0)],
+        "items.csv": [("item", *names), *((name, *map(str, row)) for name, row in features)],
+        "links.csv": [("from", "to"), *zip(items[first], items[second], strict=True)],
+    }
+    for name, rows in tables.items():
+        with (folder / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
     similar = (("similar", "undirected", str(folder / "links.csv")),)
     return SourceOptions(str(folder / "votes.csv"), str(folder / "items.csv"), relations=similar)
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-
-
-def _agreement(utilities: Any, truth: Any) -> float:
-    """Kendall's tau between learned and true utilities, mean over people."""
-    pairs = zip(utilities, truth.utilities[truth.tastes], strict=True)
-    return float(np.mean([pc.metrics.kendall_tau(found, true) for found, true in pairs]))
-
-
-def _cross_table(found: list[dict[str, Any]], tastes: Any) -> list[dict[str, Any]]:
+def _cross_table(members: Any, tastes: Any) -> list[dict[str, Any]]:
     """How many people of each true taste are in each community that was found."""
-    members = np.array([row["community"] for row in found])
     return [
         {"community": int(number)}
         | {f"taste {k + 1}": int(np.sum(tastes[members == number] == k)) for k in range(N_TASTES)}

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 import penchant as pc
 from penchant.cli import CHECK_FAILED
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import Output, command_with, output_options
 from penchant.numerics.dispatch import cards, torch_version
 from penchant.workflow.models import KINDS, Material, build
 
@@ -24,12 +24,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "duckdb", "numba", "click", "rich"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant doctor
-    """
-)
+@command_with("penchant doctor")
 @output_options(csv=False)
 def doctor_command(output: Output) -> None:
     """Show versions, linear algebra and threads, and check that results are right.
@@ -38,11 +33,18 @@ def doctor_command(output: Output) -> None:
     figure. The exit code is 1 if any of them fails. Put the output into a bug report.
     """
     checks = [_run(name, check) for name, check in CHECKS.items()]
-    libraries = [_library(info) for info in threadpool_info()]
+    libraries = [
+        {
+            "library": f"{info['internal_api']} ({info.get('version') or 'version unknown'})",
+            "threads": info["num_threads"],
+            "file": Path(info["filepath"]).name,
+        }
+        for info in threadpool_info()
+    ]
     versions = {"penchant": pc.__version__, "python": platform.python_version()}
     versions |= {package: version(package) for package in PACKAGES}
+    versions["torch"] = torch_version() or "not installed: penchant[gpu]"
     seen = cards()
-    versions |= {"torch": torch_version() or "not installed: penchant[gpu]"}
     machine = {
         "cards": [card._asdict() for card in seen],
         "platform": platform.platform(),
@@ -62,14 +64,6 @@ def doctor_command(output: Output) -> None:
         output.note("a check failed: please report it with the output above")
         sys.exit(CHECK_FAILED)
     output.suggest("penchant demo")
-
-
-def _library(info: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "library": f"{info['internal_api']} ({info.get('version') or 'version unknown'})",
-        "threads": info["num_threads"],
-        "file": Path(info["filepath"]).name,
-    }
 
 
 def _run(name: str, check: Callable[[], str]) -> dict[str, Any]:
@@ -116,22 +110,13 @@ def _figure() -> str:
         return f"a figure of {file.stat().st_size} bytes"
 
 
-CHECKS: dict[str, Callable[[], str]] = {
-    "inference": _inference,
-    "files": _files,
-    "figures": _figure,
-}
+CHECKS = {"inference": _inference, "files": _files, "figures": _figure}
 
 
 BENCH_FORMATS = {"model": "", "seconds": ".2f", "comparisons_per_second": ",.0f"}
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      penchant bench --items 10 --users 6 --answers 5 --with gp
-    """
-)
+@command_with("penchant bench --items 10 --users 6 --answers 5 --with gp")
 @click.option("--items", "n_items", type=click.IntRange(5), default=100, show_default=True)
 @click.option("--users", "n_users", type=click.IntRange(3), default=200, show_default=True)
 @click.option("--answers", type=click.IntRange(1), default=50, show_default=True, help="Per user.")
@@ -149,15 +134,14 @@ def bench_command(
     repository's benchmarks folder.
     """
     simulated = pc.datasets.simulate_study(n_users, n_items, n_answers=answers, random_state=seed)
-    material = Material(simulated.comparisons, simulated.item_features)
-    data = material.data
-    rows = []
+    data = simulated.comparisons
+    material, rows = Material(data, simulated.item_features), []
     for name in names or KINDS:
         begin = perf_counter()
         with output.progress(f"fitting {name}"):
             material.fit(build(name, data, {"random_state": seed}))
         seconds = perf_counter() - begin
-        votes = data.n_comparisons
-        rows.append({"model": name, "seconds": seconds, "comparisons_per_second": votes / seconds})
+        speed = data.n_comparisons / seconds
+        rows.append({"model": name, "seconds": seconds, "comparisons_per_second": speed})
     output.rows(rows, BENCH_FORMATS, items=n_items, users=n_users, comparisons=n_users * answers)
     output.suggest("penchant doctor   (which linear algebra and how many threads were used)")

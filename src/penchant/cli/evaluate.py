@@ -2,33 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from penchant.cli.output import Output, output_options, target_option
+from penchant.cli.output import Output, command_with, output_options, target_option
 from penchant.cli.source import SourceOptions, refuse_beside, source_argument
 from penchant.workflow.evaluation import BASELINE, cross_validate
 from penchant.workflow.models import KINDS, build, settings_of
 from penchant.workflow.reporting import TITLE, write_report
 
-EVALUATE_FORMATS = {
-    "model": "",
-    "accuracy": ".3f",
-    "accuracy_se": ".3f",
-    "log_loss": ".3f",
-    "log_loss_se": ".3f",
-    "calibration_error": ".3f",
-    "seconds": ".1f",
-}
+SCORES = ("accuracy", "accuracy_se", "log_loss", "log_loss_se", "calibration_error")
+EVALUATE_FORMATS = {"model": "", **dict.fromkeys(SCORES, ".3f"), "seconds": ".1f"}
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant evaluate votes.csv --folds 3
-      penchant evaluate votes.csv --items items.csv --with rank-rls --with gp
-    """
+@command_with(
+    "penchant evaluate votes.csv --folds 3",
+    "penchant evaluate votes.csv --items items.csv --with rank-rls --with gp",
 )
 @source_argument
 @click.option(
@@ -55,7 +44,16 @@ def evaluate_command(
     material = source.material(output)
     data = material.data
     wanted = dict.fromkeys(names or ("gp", source.chosen(material)[0]))
-    settings = _settings([source.chosen(material, name)[0] for name in wanted], source.all_settings)
+    known = {name: settings_of(source.chosen(material, name)[0]) for name in wanted}
+    given = source.all_settings
+    for key in given:
+        if not any(key in its_own for its_own in known.values()):
+            listed = ", ".join(known)
+            raise click.UsageError(f"--set {key}: none of {listed} has such a setting")
+    settings = {
+        name: {key: value for key, value in given.items() if key in its_own}
+        for name, its_own in known.items()
+    }
     models = {name: build(name, data, own) for name, own in settings.items()}
     with output.progress("evaluating") as advance:
         found = cross_validate(models, material, folds, source.seed or 0, advance)
@@ -69,25 +67,7 @@ def evaluate_command(
         output.suggest(f"penchant fit {chosen.spelled}")
 
 
-def _settings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each setting goes to the models that have it."""
-    has = {name: settings_of(name) for name in names}
-    for setting in given:
-        if not any(setting in known for known in has.values()):
-            listed = ", ".join(names)
-            raise click.UsageError(f"--set {setting}: none of {listed} has such a setting")
-    return {
-        name: {key: value for key, value in given.items() if key in known}
-        for name, known in has.items()
-    }
-
-
-@click.command(
-    epilog="""\b
-    Example:
-      penchant report votes.csv -o report.html
-    """
-)
+@command_with("penchant report votes.csv -o report.html")
 @source_argument
 @target_option("report.html", "page")
 @click.option("--title", default=TITLE, show_default=True, help="Of the page.")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.output import FILE, Output, output_options, target_option
+from penchant.cli.output import FILE, Output, command_with, output_options, target_option
 from penchant.cli.source import SUFFIX, FittedModel, SourceOptions, source_argument
 from penchant.engines import ENGINES
 from penchant.workflow.models import build
@@ -16,13 +16,10 @@ SCANNED = ("gp", "multi-user", "community")
 """Models that learn from comparisons in shards."""
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant fit votes.csv -o model.penchant
-      penchant fit votes.csv --items items.csv --relation similar=links.csv
-      penchant fit 'votes/*.parquet' --engine local --predictions tastes
-    """
+@command_with(
+    "penchant fit votes.csv -o model.penchant",
+    "penchant fit votes.csv --items items.csv --relation similar=links.csv",
+    "penchant fit 'votes/*.parquet' --engine local --predictions tastes",
 )
 @source_argument
 @target_option(f"model{SUFFIX}", "model")
@@ -48,12 +45,7 @@ SCANNED = ("gp", "multi-user", "community")
     help="With --engine: write the utilities (or memberships) of all users there, as Parquet.",
 )
 @output_options(csv=False)
-def fit_command(
-    source: SourceOptions,
-    target: str,
-    output: Output,
-    **sharding: Any,
-) -> None:
+def fit_command(source: SourceOptions, target: str, output: Output, **sharding: Any) -> None:
     """Learn a model from the comparisons in SOURCE and save it.
 
     SOURCE is a CSV, Parquet, JSON-lines or PrefLib file, or - for standard input. Its rows name a

@@ -85,6 +85,12 @@ class Output:
 Command = Callable[..., Any]
 
 
+def command_with(*examples: str) -> Callable[[Command], click.Command]:
+    """A command whose help ends with examples."""
+    heading = "Example:" if len(examples) == 1 else "Examples:"
+    return click.command(epilog="\b\n" + "\n  ".join([heading, *examples]))
+
+
 def output_options(csv: bool = True) -> Callable[[Command], Command]:
     """Add --json, --csv where rows come out, and -q; the command receives them as `output`."""
 

@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 import penchant as pc
-from penchant.cli.output import FILE, Output, output_options, target_option
+from penchant.cli.output import FILE, Output, command_with, output_options, target_option
 from penchant.cli.source import (
     FittedModel,
     SourceOptions,
@@ -29,14 +29,11 @@ EVERYBODY = "all"
 ITEM_FORMATS = {"item": "", "utility": "+.2f", "sd": ".2f"}
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant predict votes.csv --pair "item 01" "item 02"
-      penchant predict model.penchant pairs.csv --csv
-      penchant predict votes.csv --model gp --items items.csv --new-items items.csv
-      penchant predict votes.csv --model multi-user --users all -o tastes.parquet
-    """
+@command_with(
+    'penchant predict votes.csv --pair "item 01" "item 02"',
+    "penchant predict model.penchant pairs.csv --csv",
+    "penchant predict votes.csv --model gp --items items.csv --new-items items.csv",
+    "penchant predict votes.csv --model multi-user --users all -o tastes.parquet",
 )
 @source_argument
 @click.argument("pairs_file", metavar="[PAIRS]", required=False, type=FILE)
@@ -150,9 +147,8 @@ def _questions(
                 )
         questions += zip(first, second, who, strict=True)
     ends = [as_names([row[end] for row in questions], fitted.data.items) for end in (0, 1)]
-    people = [
-        None if who is None else as_names([who], fitted.data.users)[0] for *_, who in questions
-    ]
+    named = iter(as_names([who for *_, who in questions if who is not None], fitted.data.users))
+    people = [None if who is None else next(named) for *_, who in questions]
     return list(zip(*ends, people, strict=True))
 
 
@@ -202,13 +198,10 @@ ASK_FORMATS = {"first": "", "second": "", "probability": ".3f"}
 CRITERIA = ("variance_ratio", "information_gain", "expected_best", "thompson", "random")
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant ask votes.csv -k 5
-      penchant ask votes.csv --criterion expected_best --csv
-      penchant ask votes.csv --set-size 4
-    """
+@command_with(
+    "penchant ask votes.csv -k 5",
+    "penchant ask votes.csv --criterion expected_best --csv",
+    "penchant ask votes.csv --set-size 4",
 )
 @source_argument
 @click.option(

@@ -9,19 +9,18 @@ from typing import Any
 import click
 
 import penchant as pc
-from penchant.cli.output import Output, output_options
+from penchant.cli.output import Output, command_with, output_options
 from penchant.cli.source import (
     SourceOptions,
     as_of,
     at_option,
-    check_usable,
     find_user,
     refuse_beside,
     source_argument,
 )
 from penchant.models import Ranking
 from penchant.workflow import models
-from penchant.workflow.models import Material, build, choose
+from penchant.workflow.models import Material, build
 from penchant.workflow.segmenting import Segments, segments
 
 RANK_FORMATS = {
@@ -38,7 +37,8 @@ RANK_FORMATS = {
     "win_rate": ".0%",
 }
 RATER_FORMATS = {"user": "", "answers": "d", "reliability": ".2f", "low": ".2f", "high": ".2f"}
-ELO_FORMATS = {"elo": ".0f", "low": ".0f", "high": ".0f"}
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+ELO_FORMATS = dict.fromkeys(("utility", "low", "high"), ".0f") | dict.fromkeys(DIFFERENCES, "+.0f")
 
 
 def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -47,15 +47,12 @@ def _level(ctx: click.Context, parameter: click.Parameter, value: float) -> floa
     return value
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant rank votes.csv
-      penchant rank model.penchant --top 5 --csv
-      penchant rank votes.csv --raters
-      penchant rank votes.csv --scale elo
-      penchant rank votes.csv --by user --model gp
-    """
+@command_with(
+    "penchant rank votes.csv",
+    "penchant rank model.penchant --top 5 --csv",
+    "penchant rank votes.csv --raters",
+    "penchant rank votes.csv --scale elo",
+    "penchant rank votes.csv --by user --model gp",
 )
 @source_argument
 @click.option("--top", type=click.IntRange(1), help="Only the first so many.")
@@ -104,11 +101,9 @@ def rank_command(
     """
     if by is not None:
         refuse_beside("--by", "user", "raters", "at")
-        found = _segments(source, by, output)
-        rows = _rows_by_segment(found, level, top, scale)
-        rows = [_headed(row, scale, output) for row in rows]
-        shown = {"segment": "", **_formats(scale)} | _difference_formats(scale)
-        output.rows(rows, shown, model="segments", level=level, user=None, scale=scale)
+        rows = _rows_by_segment(_segments(source, by, output), level, top, scale)
+        shown = {"segment": "", **RANK_FORMATS, **dict.fromkeys(DIFFERENCES, "+.2f")}
+        _write(output, rows, shown, model="segments", level=level, user=None, scale=scale)
         output.suggest(f"penchant report {source.spelled}")
         return
     if raters:
@@ -130,30 +125,29 @@ def rank_command(
     if effects:  # the ranking is at equal sides and covariates, and this is what they do
         output.note(str(effects))
     beside = {"effects": effects.to_dicts()} if effects else {}
-    rows = [_headed(row, scale, output) for row in _scaled(ranking, scale)[:top].to_dicts()]
+    rows = _rows(ranking, scale, top)
     about = {"model": fitted.name, "level": level, "user": who, "scale": scale}
-    output.rows(rows, _formats(scale), **about, **beside)
+    _write(output, rows, RANK_FORMATS, **about, **beside)
     output.suggest(f"penchant ask {source.spelled}")
 
 
-def _scaled(ranking: Ranking, scale: str) -> Ranking:
-    return ranking.to_elo() if scale == "elo" else ranking
+def _rows(ranking: Ranking, scale: str, top: int | None) -> list[dict[str, Any]]:
+    return (ranking.to_elo() if scale == "elo" else ranking)[:top].to_dicts()
 
 
-def _headed(row: dict[str, Any], scale: str, output: Output) -> dict[str, Any]:
-    """The row with its value under the name of the scale; JSON says the scale beside the rows."""
-    head = "utility" if output.form == "json" else scale
-    return {head if name == "utility" else name: value for name, value in row.items()}
-
-
-def _formats(scale: str) -> dict[str, str]:
-    forms = {scale if name == "utility" else name: form for name, form in RANK_FORMATS.items()}
-    return forms | (ELO_FORMATS if scale == "elo" else {})
-
-
-def _difference_formats(scale: str) -> dict[str, str]:
-    form = "+.0f" if scale == "elo" else "+.2f"
-    return dict.fromkeys(("difference", "difference_low", "difference_high"), form)
+def _write(
+    output: Output, rows: list[dict[str, Any]], formats: dict[str, str], **facts: Any
+) -> None:
+    """Write values under the name of their scale; JSON tells the scale beside the rows."""
+    scale = facts["scale"]
+    if scale == "elo":
+        formats = {name: ELO_FORMATS.get(name, form) for name, form in formats.items()}
+    if output.form != "json":
+        formats, *rows = (
+            {scale if name == "utility" else name: cell for name, cell in row.items()}
+            for row in (formats, *rows)
+        )
+    output.rows(rows, formats, **facts)
 
 
 def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
@@ -167,10 +161,7 @@ def _segments(source: SourceOptions, by: str, output: Output) -> Segments:
     for name, part in parts.items():
         output.note(f"segment {name or '(empty)'}: {part.describe().splitlines()[0]}")
     whole = reduce(add, parts.values())
-    kind, why = (
-        choose(Material(whole)) if source.model == "auto" else (source.model, "as you asked")
-    )
-    check_usable(kind, Material(whole))
+    kind, why = source.chosen(Material(whole))
     output.note(f"model: {kind} ({why})")
     model = build(kind, whole, source.all_settings)
     with output.progress("fitting"):
@@ -184,15 +175,11 @@ def _rows_by_segment(
     for name in found.models:
         ranking = found.rank(name, level)
         unit = ranking.per_unit if scale == "elo" else 1.0
-        apart: dict[Any, tuple[float, ...]] = {}
-        if name != first:
-            differences = found.difference(name, first, level)
-            apart = {row.item: tuple(unit * value for value in row[1:4]) for row in differences}
-        rows += [
-            {"segment": name, **row}
-            | dict(zip(_difference_formats(scale), apart.get(row["item"], [None] * 3), strict=True))
-            for row in _scaled(ranking, scale)[:top].to_dicts()
-        ]
+        differences = found.difference(name, first, level) if name != first else []
+        apart = {row.item: [unit * value for value in row[1:4]] for row in differences}
+        for row in _rows(ranking, scale, top):
+            own = apart.get(row["item"], [None] * 3)
+            rows.append({"segment": name, **row, **dict(zip(DIFFERENCES, own, strict=True))})
     return rows
 
 
@@ -208,12 +195,8 @@ DIRECTION_FORMATS = {"direction": "d", "share": ".0%", "toward": "", "away": ""}
 MEMBER_FORMATS = {"user": "", "community": "d", "probability": ".2f"}
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      penchant groups votes.csv
-      penchant groups votes.csv --items items.csv --members --csv
-    """
+@command_with(
+    "penchant groups votes.csv", "penchant groups votes.csv --items items.csv --members --csv"
 )
 @source_argument
 @click.option("--members", is_flag=True, help="List people instead of communities.")
@@ -238,23 +221,17 @@ def groups_command(source: SourceOptions, members: bool, output: Output) -> None
             f"this is a {fitted.name} model, which knows no communities: fit one with "
             "--model community"
         )
-    if members:
-        output.rows(models.members(model), MEMBER_FORMATS, **_facts(model))
-    elif output.form == "table" and model.verdict_ == "personal":
-        output.rows(models.disagreements(model), DIRECTION_FORMATS)
-    else:
-        output.rows(models.groups(model), GROUP_FORMATS, **_facts(model))
-    output.note(model.support_.sentence)
-    output.suggest(
-        f"penchant report {source.spelled}" if not source.is_model else "penchant report"
-    )
-
-
-def _facts(model: Any) -> dict[str, Any]:
-    """What holds for all rows."""
-    return {
+    facts = {
         "counts": model.community_counts_,
         "verdict": model.verdict_,
         "sentence": model.support_.sentence,
         "directions": models.disagreements(model),
     }
+    if members:
+        output.rows(models.members(model), MEMBER_FORMATS, **facts)
+    elif output.form == "table" and model.verdict_ == "personal":
+        output.rows(facts["directions"], DIRECTION_FORMATS)
+    else:
+        output.rows(models.groups(model), GROUP_FORMATS, **facts)
+    output.note(model.support_.sentence)
+    output.suggest("penchant report" if source.is_model else f"penchant report {source.spelled}")

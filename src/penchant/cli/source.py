@@ -27,19 +27,8 @@ from click.core import ParameterSource
 
 import penchant as pc
 from penchant.cli.output import FILE, Output
+from penchant.workflow import models
 from penchant.workflow.encoding import Encoded, Encoding, as_names
-from penchant.workflow.models import (
-    KINDS,
-    Material,
-    about_people,
-    as_model,
-    build,
-    choose,
-    knows_only_features,
-    name_of,
-    settings_of,
-    tells_people_apart,
-)
 
 PATIENCE = 10.0
 """Seconds of fitting after which the command advises to keep the model."""
@@ -63,7 +52,7 @@ class FittedModel:
     @property
     def name(self) -> str:
         """The model's name on the command line."""
-        return name_of(self.model)
+        return models.name_of(self.model)
 
     @property
     def data(self) -> pc.Comparisons:
@@ -88,13 +77,13 @@ class FittedModel:
     @classmethod
     def load(cls, path: str) -> "FittedModel":
         """Read what `save` or a model's own `save` wrote."""
-        model = as_model(pc.load(path))
+        model = models.as_model(pc.load(path))
         try:
             names = model.comparisons_.items
         except AttributeError:
             raise pc.DataError(
-                f"{path} holds a {name_of(model)} model without the names of its items: fit it "
-                "with `penchant fit`, or use it in Python"
+                f"{path} holds a {models.name_of(model)} model without the names of its items: "
+                "fit it with `penchant fit`, or use it in Python"
             ) from None
         try:
             with zipfile.ZipFile(path) as archive:
@@ -161,7 +150,7 @@ class SourceOptions:
         words += [word for flag, value in flags if value for word in (flag, value)]
         return shlex.join(words + ["--skip-bad"] * self.skip_bad)
 
-    def read(self, note: Callable[[str], None]) -> Material:
+    def read(self, note: Callable[[str], None]) -> models.Material:
         """Read and match all files; `note` is called with a sentence about each column left out."""
         with local_file(self.comparisons) as path, _hints():
             data = pc.read_comparisons(path, **self.how)
@@ -188,15 +177,19 @@ class SourceOptions:
             for _, kind, found in links:
                 known |= dict.fromkeys(found.items(kind))
             data = replace(data, items=tuple(known))
-        graphs = {name: _graph(found, kind, data.items) for name, kind, found in links}
-        return Material(data, X, graphs or None, user_features)
+        graphs: dict[str, Any] = {}
+        for name, kind, found in links:  # `from, to[, weight]`; bipartite: `item, other thing[, …]`
+            graph = found.matrix(data.items, kind)
+            undirected = kind == RELATION_KINDS[0]
+            graphs[name] = graph if undirected else getattr(pc.kernels, kind)(graph)
+        return models.Material(data, X, graphs or None, user_features)
 
     def segments(self, by: str) -> dict[str, pc.Comparisons]:
         """Read the comparisons apart by the values of a column."""
         with local_file(self.comparisons) as path, _hints():
             return pc.io.read_segments(path, by, **self.how)
 
-    def material(self, output: Output) -> Material:
+    def material(self, output: Output) -> models.Material:
         """Read the data, and describe them."""
         if self.is_model:
             raise click.UsageError(
@@ -207,11 +200,11 @@ class SourceOptions:
         output.note(material.data.describe().splitlines()[0])
         return material
 
-    def chosen(self, material: Material, asked: str | None = None) -> tuple[str, str]:
+    def chosen(self, material: models.Material, asked: str | None = None) -> tuple[str, str]:
         """The model that the user asked for, or one that suits; and why."""
         asked = asked or self.model
         if asked == "auto" and self.time is None:
-            return choose(material)
+            return models.choose(material)
         name, why = (asked, "as you asked") if asked != "auto" else ("gp", "it follows time")
         check_usable(name, material)
         if self.time is not None and not {"drift", "half_life"} & set(self.settings):
@@ -220,7 +213,7 @@ class SourceOptions:
             )
         return name, why
 
-    def fit(self, material: Material, output: Output) -> FittedModel:
+    def fit(self, material: models.Material, output: Output) -> FittedModel:
         """Choose and fit a model."""
         return fit_and_tell(material, self.chosen(material), output, self.all_settings)
 
@@ -245,7 +238,7 @@ class SourceOptions:
         if items:
             data.item_index(as_names(items, data.items))
         choice = self.chosen(material)
-        find_user(data.users if tells_people_apart(choice[0]) else (), user)
+        find_user(data.users if models.tells_people_apart(choice[0]) else (), user)
         fitted = fit_and_tell(material, choice, output, self.all_settings)
         if perf_counter() - begin > PATIENCE:
             output.note(f"tip: penchant fit {self.spelled} keeps the model for the next time")
@@ -292,56 +285,48 @@ def _encoded(path: str, names: Sequence[Any], what: str, note: Callable[[str], N
     return encoded
 
 
-def _graph(links: pc.io.Links, kind: Any, names: Sequence[Any]) -> Any:
-    """A graph from rows `from, to[, weight]`; bipartite: rows `item, other thing[, weight]`."""
-    matrix = links.matrix(names, kind)
-    if kind == "bipartite":
-        return pc.kernels.bipartite(matrix)
-    return pc.kernels.directed(matrix) if kind == "directed" else matrix
-
-
 @contextmanager
 def _hints() -> Iterator[None]:
     """Add the command line's own options to the library's advice."""
     try:
         yield
     except pc.DataError as error:
-        raise pc.DataError(f"{error}{_hint(str(error))}") from None
-
-
-def _hint(message: str) -> str:
-    columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
-    # a shape after "as" or "for" is said not to fit
-    shapes = dict.fromkeys(re.findall(r"(?<!as )(?<!for )shape='([a-z-]+)'", message))
-    options = [" ".join(f"--column {column}" for column in columns)] if columns else []
-    if options or shapes:
+        message = str(error)
+        columns = re.findall(r"""(?:winner|loser)=(?:'[^']*'|"[^"]*")""", message)
+        # a shape after "as" or "for" is said not to fit
+        shapes = dict.fromkeys(re.findall(r"(?<!as )(?<!for )shape='([a-z-]+)'", message))
+        options = [" ".join(f"--column {column}" for column in columns)] if columns else []
         options += [f"--shape {shape}" for shape in shapes]
-        return "\non the command line: " + ", ".join(options)
-    if "rows are counted" in message:
-        return "\non the command line: --skip-bad leaves such rows out"
-    return ""
+        if not options and "rows are counted" in message:
+            options = ["--skip-bad leaves such rows out"]
+        hint = f"\non the command line: {', '.join(options)}" if options else ""
+        raise pc.DataError(message + hint) from None
 
 
 # Choosing and fitting
 
 
-def check_usable(name: str, material: Material) -> None:
+def check_usable(name: str, material: models.Material) -> None:
     """Raise an error where a model cannot learn from these data, or would ignore some."""
-    if tells_people_apart(name) and material.data.user is None:
+    if models.tells_people_apart(name) and material.data.user is None:
         raise pc.DataError(
             f"--model {name} learns tastes of people, but no column says who made each "
             "comparison: name it with --column user=NAME, or use --model gp"
         )
-    if knows_only_features(name) and material.X is None:
+    if models.knows_only_features(name) and material.X is None:
         raise pc.DataError(
             f"--model {name} ranks items by their features: give them with --items FILE, or use "
             "--model gp"
         )
     data = material.data
     given = {
-        "relations": (material.relations, "--relation", knows_only_features(name)),
-        "features of users": (material.user_features, "--users", not tells_people_apart(name)),
-        "covariates": (data.covariates, "--covariate", knows_only_features(name)),
+        "relations": (material.relations, "--relation", models.knows_only_features(name)),
+        "features of users": (
+            material.user_features,
+            "--users",
+            not models.tells_people_apart(name),
+        ),
+        "covariates": (data.covariates, "--covariate", models.knows_only_features(name)),
         "times": (data.time, "--time", name != "gp"),
     }
     for what, (value, option, is_unused) in given.items():
@@ -371,31 +356,31 @@ def find_user(users: tuple[Any, ...], name: str | None) -> Any | None:
 
 
 def fit_and_tell(
-    material: Material, choice: tuple[str, str], output: Output, settings: Mapping[str, Any]
+    material: models.Material, choice: tuple[str, str], output: Output, settings: Mapping[str, Any]
 ) -> FittedModel:
     """Fit a model, and note which and why."""
     name, why = choice
     output.note(f"model: {name} ({why})")
     begin = perf_counter()
-    if "progress" in settings_of(name):  # it shows a bar of its own
+    if "progress" in models.settings_of(name):  # it shows a bar of its own
         bar = {"progress": not output.quiet}
-        model = material.fit(build(name, material.data, {**bar, **settings}))
+        model = material.fit(models.build(name, material.data, {**bar, **settings}))
     else:
         with output.progress(f"fitting {name}"):
-            model = material.fit(build(name, material.data, settings))
+            model = material.fit(models.build(name, material.data, settings))
     output.note(f"fitted in {perf_counter() - begin:.1f} s")
-    if material.data.user is not None and not tells_people_apart(name):
-        output.note(about_people(model) or f"{name} does not use who made which comparison")
+    if material.data.user is not None and not models.tells_people_apart(name):
+        output.note(models.about_people(model) or f"{name} does not use who made which comparison")
     return FittedModel(model, material.X if isinstance(material.X, Encoded) else None, why)
 
 
 # Options
 
 
-def as_moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+def as_moment(value: str) -> float | str:
     """A number of days, or the text of a date."""
     try:
-        return None if value is None else float(value)
+        return float(value)
     except ValueError:
         return value
 
@@ -403,7 +388,7 @@ def as_moment(ctx: click.Context, parameter: click.Parameter, value: str | None)
 at_option = click.option(
     "--at",
     metavar="DATE",
-    callback=as_moment,
+    type=as_moment,
     help="As of this date (2024-05-31), where utilities drift; else as of the last comparison.",
 )
 
@@ -451,7 +436,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "relations",
         metavar="NAME[:KIND]=FILE",
         multiple=True,
-        callback=_relations,
+        type=_relation,
         help="Links between items; KIND is undirected, directed or bipartite. Repeatable.",
     )
     @click.option(
@@ -459,7 +444,8 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "columns",
         metavar="ROLE=NAME",
         multiple=True,
-        callback=_columns,
+        type=_column,
+        callback=_as_dict,
         help=f"Which column is which; ROLE is {', '.join(ROLES)}. Repeatable.",
     )
     @click.option(
@@ -489,7 +475,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--skip-bad", is_flag=True, help="Leave out rows that cannot be used.")
     @click.option(
         "--model",
-        type=click.Choice(["auto", *KINDS]),
+        type=click.Choice(["auto", *models.KINDS]),
         default="auto",
         show_default=True,
         help="What to fit; auto chooses by the data.",
@@ -499,14 +485,12 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         "settings",
         metavar="NAME=VALUE",
         multiple=True,
-        callback=_settings,
+        type=_setting,
+        callback=_as_dict,
         help="A setting of the model, such as likelihood=logit. Repeatable.",
     )
     @click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        show_default="0",
-        help="Same seed, same result.",
+        "--seed", type=click.IntRange(min=0), show_default="0", help="Same seed, same result."
     )
     @wraps(function)
     def command(**given: Any) -> Any:
@@ -516,12 +500,6 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(source=source, **given)
 
     return command
-
-
-def _relations(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, str, str], ...]:
-    return tuple(_relation(value) for value in values)
 
 
 def _relation(value: str) -> tuple[str, str, str]:
@@ -536,31 +514,27 @@ def _relation(value: str) -> tuple[str, str, str]:
     return name, kind, path
 
 
-def _columns(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
-    columns = dict(value.partition("=")[::2] for value in values)
-    for role, name in columns.items():
-        if not name or role not in ROLES:
-            raise click.BadParameter(
-                f"'{role}={name}' must look like winner=chosen, with one of {', '.join(ROLES)} "
-                "before ="
-            )
-    return columns
+def _column(value: str) -> tuple[str, str]:
+    role, _, name = value.partition("=")
+    if not name or role not in ROLES:
+        raise click.BadParameter(
+            f"'{role}={name}' must look like winner=chosen, with one of {', '.join(ROLES)} before ="
+        )
+    return role, name
 
 
-def _settings(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, Any]:
-    """Values are read as JSON where they are JSON, as text otherwise."""
-    settings: dict[str, Any] = {}
-    for name, value in (pair.partition("=")[::2] for pair in values):
-        if not name or not value:
-            raise click.BadParameter(f"'{name}' must look like likelihood=logit")
-        if name == "random_state":
-            raise click.BadParameter("random_state is given by --seed")
-        try:
-            settings[name] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[name] = value
-    return settings
+def _setting(text: str) -> tuple[str, Any]:
+    """A value is read as JSON where it is JSON, as text otherwise."""
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise click.BadParameter(f"'{name}' must look like likelihood=logit")
+    if name == "random_state":
+        raise click.BadParameter("random_state is given by --seed")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def _as_dict(ctx: click.Context, parameter: click.Parameter, pairs: Any) -> dict[str, Any]:
+    return dict(pairs)

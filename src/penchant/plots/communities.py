@@ -6,18 +6,7 @@ from typing import Any
 import numpy as np
 
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.plots.style import (
-    BLUE,
-    COLOURS,
-    COLUMN_WIDTH,
-    GREY,
-    MARKERS,
-    axes,
-    draw_intervals,
-    legend_beside,
-    name_points,
-    tidy,
-)
+from penchant.plots import style
 
 MAP_USERS = 5_000
 """Users drawn on a map: more would only cover each other."""
@@ -37,31 +26,24 @@ def plot_membership_map(
     >>> len(ax.collections)
     1
     """
-    if membership is None:
-        model, membership = utilities, utilities.membership_
-        some = _some(len(membership))
-        people = [model.comparisons_.users[u] for u in some]
-        shown, membership = model.predict(users=people), membership[some]
-    else:
-        some = _some(len(utilities))
-        shown, membership = np.asarray(utilities)[some], membership[some]
+    shown, some = _some_people(utilities)
+    membership = (utilities.membership_ if membership is None else membership)[some]
     place, _, labels = _main_directions(shown - shown.mean(axis=0))
-    ax = axes(ax)
+    ax = style.axes(ax)
     number = membership.argmax(axis=1)
     for c in np.unique(number):
         mine = number == c
         ax.scatter(
             *place[mine].T,
             s=10,
-            color=COLOURS[c % len(COLOURS)],
+            color=style.COLOURS[c % len(style.COLOURS)],
             alpha=np.clip(membership[mine, c], 0.1, 1.0),
             linewidths=0,
-            marker=MARKERS[c % len(MARKERS)],
+            marker=style.MARKERS[c % len(style.MARKERS)],
             label=f"community {c} ({mine.sum()})",
         )
-    legend_beside(ax)
-    ax.set(xlabel=labels[0], ylabel=labels[1])
-    return tidy(ax)
+    style.legend_beside(ax)
+    return style.tidy(ax, **labels)
 
 
 def plot_disagreement(
@@ -78,28 +60,34 @@ def plot_disagreement(
     >>> len(ax.texts)
     3
     """
-    if items is None:
-        model, items = utilities, utilities.comparisons_.items
-        some = _some(model.comparisons_.n_users)
-        utilities = model.predict(users=[model.comparisons_.users[u] for u in some])
-    shown = np.asarray(utilities)[_some(len(utilities))]
+    items = utilities.comparisons_.items if items is None else items
+    shown, _ = _some_people(utilities)
     shown = shown - shown.mean(axis=1, keepdims=True)
     place, arrow, labels = _main_directions(shown - shown.mean(axis=0))
-    ax = axes(ax)
-    ax.scatter(*place.T, s=4, color=GREY, alpha=0.4, linewidths=0)
+    ax = style.axes(ax)
+    ax.scatter(*place.T, s=4, color=style.GREY, alpha=0.4, linewidths=0)
     longest = np.argsort(-np.linalg.norm(arrow, axis=1), kind="stable")[:top]
     # arrows as long as people are spread: only their directions and ratios mean anything
     reach = float(np.abs(place).max()) / max(float(np.abs(arrow).max()), np.finfo(float).tiny)
     ends = 0.8 * reach * arrow[longest]
-    zero = np.zeros(len(ends))
-    ax.quiver(zero, zero, *ends.T, angles="xy", scale_units="xy", scale=1, color=BLUE, width=0.005)
+    zero, how = np.zeros(len(ends)), {"color": style.BLUE, "width": 0.005}
+    ax.quiver(zero, zero, *ends.T, angles="xy", scale_units="xy", scale=1, **how)
     ax.update_datalim(1.3 * ends)
-    name_points(ax, 1.06 * ends, [items[i] for i in longest])
-    ax.set(xlabel=labels[0], ylabel=labels[1])
-    return tidy(ax)
+    style.name_points(ax, 1.06 * ends, [items[i] for i in longest])
+    return style.tidy(ax, **labels)
 
 
-def _main_directions(centred: FloatArray) -> tuple[FloatArray, FloatArray, list[str]]:
+def _some_people(utilities: Any) -> tuple[FloatArray, IntArray]:
+    """Utilities of evenly picked users, by a model or out of all; and which users."""
+    model = utilities if hasattr(utilities, "predict") else None
+    n_users = len(utilities) if model is None else model.comparisons_.n_users
+    some = np.unique(np.linspace(0, n_users - 1, MAP_USERS).astype(np.intp))
+    if model is None:
+        return np.asarray(utilities)[some], some
+    return model.predict(users=[model.comparisons_.users[u] for u in some]), some
+
+
+def _main_directions(centred: FloatArray) -> tuple[FloatArray, FloatArray, dict[str, str]]:
     """Places (n_users, 2) and items (n_items, 2) along the two widest directions, and labels.
 
     One user or one item has a single direction, or none: the other axis is zero then.
@@ -111,12 +99,7 @@ def _main_directions(centred: FloatArray) -> tuple[FloatArray, FloatArray, list[
     arrow[:, :n_axes] = right[:n_axes].T
     share = scale**2 / max(float(scale @ scale), np.finfo(float).tiny)
     labels = [f"direction {k + 1} ({share[k]:.0%})" for k in range(n_axes)]
-    return place, arrow, [*labels, "", ""][:2]
-
-
-def _some(n_users: int) -> IntArray:
-    """Users to draw, evenly picked."""
-    return np.unique(np.linspace(0, n_users - 1, MAP_USERS).astype(np.intp))
+    return place, arrow, dict(zip(("xlabel", "ylabel"), labels, strict=False))
 
 
 def plot_community_counts(counts: Mapping[int, float] | Any, ax: Any | None = None) -> Any:
@@ -129,13 +112,11 @@ def plot_community_counts(counts: Mapping[int, float] | Any, ax: Any | None = No
     [0.2, 0.8]
     """
     counts = getattr(counts, "community_counts_", counts)
-    ax = axes(ax)
-    ax.bar(list(counts), list(counts.values()), color=BLUE)
+    ax = style.axes(ax)
+    ax.bar(list(counts), list(counts.values()), color=style.BLUE)
     ax.set_xticks(list(counts) if len(counts) <= 12 else [min(counts), max(counts)])
-    ax.set_ylim(0.0, 1.0)
-    ax.set_xlabel("number of communities")
-    ax.set_ylabel("posterior probability")
-    return tidy(ax)
+    labels = {"xlabel": "number of communities", "ylabel": "posterior probability"}
+    return style.tidy(ax, ylim=(0.0, 1.0), **labels)
 
 
 def plot_community_utilities(
@@ -163,19 +144,18 @@ def plot_community_utilities(
     items = sorted(average, key=lambda item: -average[item])[:top]
     panels = _side_by_side(len(tables), len(items)) if axs is None else list(axs)
     for c, (ax, table) in enumerate(zip(panels, tables, strict=True)):
-        ax.axvline(0.0, color=GREY, linewidth=0.5, linestyle=":")
-        draw_intervals(ax, [table[item] for item in items], COLOURS[c % len(COLOURS)])
+        colour = style.COLOURS[c % len(style.COLOURS)]
+        style.draw_intervals(ax, [table[item] for item in items], colour, zero=True)
         ax.tick_params(labelleft=c == 0)
-        ax.set_xlabel("utility above average")
-        ax.set_title(f"community {c} ({share[c]:.0%})")
-        tidy(ax)
+        title = f"community {c} ({share[c]:.0%})"
+        style.tidy(ax, xlabel="utility above average", title=title)
     return panels
 
 
 def _side_by_side(n_panels: int, n_rows: int) -> list[Any]:
     from matplotlib.figure import Figure
 
-    width = COLUMN_WIDTH * (0.4 + 0.5 * n_panels)
+    width = style.COLUMN_WIDTH * (0.4 + 0.5 * n_panels)
     figure = Figure(figsize=(width, 1.0 + 0.17 * n_rows), layout="constrained", dpi=200)
     panels = figure.subplots(1, n_panels, sharex=True, sharey=True, squeeze=False)
     return list(panels[0])

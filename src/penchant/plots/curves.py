@@ -39,25 +39,16 @@ def plot_utilities(
         mean, std = mean.predict(np.reshape(x, (-1, 1)), return_std=True)
     elif std is None:
         raise DataError("plot_utilities needs std beside mean; or a model in place of both")
-    x, mean, std = (np.asarray(column, dtype=np.float64) for column in (x, mean, std))
-    order = np.argsort(x)
-    x, mean, std = x[order], mean[order], std[order]
+    columns = np.array([x, mean, std], dtype=np.float64)
+    at, middle, sd = columns[:, np.argsort(columns[0])]
     ax = axes(ax)
-    ax.fill_between(x, mean - 2.0 * std, mean + 2.0 * std, color=BLUE, alpha=0.15, linewidth=0)
-    draw_line(ax, 0, x, mean, std, 0.25)
+    ax.fill_between(at, middle - 2.0 * sd, middle + 2.0 * sd, color=BLUE, alpha=0.15, linewidth=0)
+    draw_line(ax, 0, at, middle, sd, 0.25)
     if marks is not None:
-        places = np.asarray(marks, dtype=np.float64)
-        ax.plot(
-            places,
-            np.zeros(places.size),
-            "|",
-            color="black",
-            markersize=5,
-            transform=ax.get_xaxis_transform(),
-            clip_on=False,
-        )
-    ax.set(xlabel="feature", ylabel="utility")
-    return tidy(ax)
+        places, on_axis = np.asarray(marks, dtype=np.float64), ax.get_xaxis_transform()
+        how = {"color": "black", "markersize": 5, "clip_on": False}
+        ax.plot(places, np.zeros(places.size), "|", transform=on_axis, **how)
+    return tidy(ax, xlabel="feature", ylabel="utility")
 
 
 def plot_paths(
@@ -86,10 +77,9 @@ def plot_paths(
         draw_line(ax, k, when, mean[:, k], reach, 0.12, linestyle=style, label=label)
     if last is not None:
         ax.axvline(last, color=GREY, linewidth=0.8, linestyle=":")
-    ax.set(xlabel="time", ylabel="utility")
     if len(names) > 1:
         name_lines(ax)
-    return tidy(ax)
+    return tidy(ax, xlabel="time", ylabel="utility")
 
 
 def plot_learning(
@@ -108,9 +98,8 @@ def plot_learning(
         n_runs, n_answers = runs.shape
         reach = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(n_runs) if n_runs > 1 else None
         draw_line(ax, k, np.arange(1, n_answers + 1), runs.mean(axis=0), reach, label=label)
-    ax.set(xlabel="answers", ylabel=what)
     name_lines(ax)
-    return tidy(ax)
+    return tidy(ax, xlabel="answers", ylabel=what)
 
 
 def plot_regret(
@@ -140,10 +129,10 @@ def plot_regret(
         if alpha is not None:
             bound = f"Theorem 1, {label}"
             draw_line(ax, k, rounds, run.bound(alpha), linestyle="--", linewidth=0.8, label=bound)
-    what = "utility" if of == "utility" else "DCG*"
-    ax.set(xscale="log", yscale="log", xlabel="rounds", ylabel=f"average {what} regret")
+    ax.set(xscale="log", yscale="log")
     name_lines(ax)
-    return tidy(ax)
+    what = "utility" if of == "utility" else "DCG*"
+    return tidy(ax, xlabel="rounds", ylabel=f"average {what} regret")
 
 
 def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> Any:
@@ -172,10 +161,9 @@ def plot_evidence(traces: Any, ax: Any | None = None, xlabel: str = "step") -> A
     late = np.concatenate([trace[trace.size // 10 :] for trace in named.values()])
     margin = 0.05 * max(float(np.ptp(late)), 1.0)
     ax.set_ylim(late.min() - margin, late.max() + margin)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
     if len(named) > 1:
         name_lines(ax)
-    return tidy(ax)
+    return tidy(ax, xlabel=xlabel, ylabel=ylabel)
 
 
 def plot_calibration(
@@ -205,12 +193,10 @@ def plot_calibration(
     ax = axes(ax, height=3.2)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
     ax.vlines(x, np.maximum(centre - reach, 0), np.minimum(centre + reach, 1), color=BLUE)
-    ax.scatter(
-        x, y, s=12 + 60 * count / count.max(), color=BLUE, alpha=0.8, zorder=3, clip_on=False
-    )
-    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="observed share")
-    ax.set_aspect("equal")
-    return tidy(ax)
+    size = 12 + 60 * count / count.max()
+    ax.scatter(x, y, s=size, color=BLUE, alpha=0.8, zorder=3, clip_on=False)
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    return tidy(ax, xlabel="predicted probability", ylabel="observed share")
 
 
 def _of_model(model: Any, data: Any) -> Calibration:

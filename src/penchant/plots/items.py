@@ -7,18 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from penchant.numerics.types import FloatArray
-from penchant.plots.style import (
-    BLUE,
-    GREY,
-    NORMAL,
-    ON_COLOUR,
-    SMALL,
-    axes,
-    draw_intervals,
-    name_points,
-    name_ticks,
-    tidy,
-)
+from penchant.plots import style
 
 
 def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int = 30) -> Any:
@@ -33,22 +22,14 @@ def plot_ranking(ranking: Sequence[Any] | Any, ax: Any | None = None, top: int =
     ['tea', 'milk', 'water']
     """
     rows = list((ranking.rank() if hasattr(ranking, "rank") else ranking)[:top])
-    ax = axes(ax, height=0.8 + 0.17 * len(rows))
-    draw_intervals(ax, rows)
+    ax = style.axes(ax, height=0.8 + 0.17 * len(rows))
+    style.draw_intervals(ax, rows)
     for place, row in enumerate(rows):
         if row.prob_best >= 0.005:
-            ax.annotate(
-                f"{100 * row.prob_best:.0f} %",
-                (row.high, place),
-                xytext=(3, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL,
-                color=GREY,
-            )
+            chance = f"{100 * row.prob_best:.0f} %"
+            style.write(ax, chance, (row.high, place), (3, 0), va="center", color=style.GREY)
     ax.margins(x=0.12)
-    ax.set_xlabel("utility, with interval; chance of being best beside it")
-    return tidy(ax)
+    return style.tidy(ax, xlabel="utility, with interval; chance of being best beside it")
 
 
 def plot_user(model: Any, user: Any, ax: Any | None = None, level: float = 0.95) -> Any:
@@ -61,11 +42,9 @@ def plot_user(model: Any, user: Any, ax: Any | None = None, level: float = 0.95)
     ['tea', 'water', 'milk']
     """
     rows = model.rank(user, level=level)
-    ax = axes(ax, height=0.8 + 0.17 * len(rows))
-    ax.axvline(0.0, color=GREY, linewidth=0.5, linestyle=":")
-    draw_intervals(ax, rows)
-    ax.set_xlabel(f"utility above the average item, {100 * level:.3g} % interval")
-    return tidy(ax)
+    ax = style.axes(ax, height=0.8 + 0.17 * len(rows))
+    style.draw_intervals(ax, rows, zero=True)
+    return style.tidy(ax, xlabel=f"utility above the average item, {100 * level:.3g} % interval")
 
 
 def plot_user_against_population(
@@ -83,30 +62,19 @@ def plot_user_against_population(
     """
     own, own_reach = _above_average(model, user, level)
     shared, shared_reach = _above_average(model, None, level)
-    ax = axes(ax, height=3.2)
-    ax.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
-    ax.errorbar(
-        shared,
-        own,
-        xerr=shared_reach,
-        yerr=own_reach,
-        fmt="o",
-        color=BLUE,
-        ecolor=GREY,
-        elinewidth=0.6,
-        markersize=3,
-    )
-    name_points(ax, np.column_stack([shared, own]), model.comparisons_.items)
-    ax.set(xlabel="utility to the population", ylabel="utility to the user")
-    return tidy(ax)
+    ax = style.axes(ax, height=3.2)
+    ax.axline((0.0, 0.0), slope=1.0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    look = {"fmt": "o", "color": style.BLUE, "ecolor": style.GREY, "elinewidth": 0.6}
+    ax.errorbar(shared, own, xerr=shared_reach, yerr=own_reach, markersize=3, **look)
+    style.name_points(ax, np.column_stack([shared, own]), model.comparisons_.items)
+    return style.tidy(ax, xlabel="utility to the population", ylabel="utility to the user")
 
 
 def _above_average(model: Any, user: Any, level: float) -> tuple[FloatArray, FloatArray]:
     """Utilities relative to the average item, and half the width of their intervals."""
     belief = model.belief(user)
-    mean: FloatArray = belief.mean - belief.mean.mean()
-    reach: FloatArray = ndtri(0.5 + 0.5 * level) * np.sqrt(belief.contrast_var)
-    return mean, reach
+    reach = ndtri(0.5 + 0.5 * level) * np.sqrt(belief.contrast_var)
+    return belief.mean - belief.mean.mean(), reach
 
 
 NUMBERED = 12
@@ -153,24 +121,16 @@ def plot_win_matrix(
     np.fill_diagonal(shown, np.nan)
     n = len(shown)
     size = min(7.0, 1.6 + 0.22 * n)
-    ax = axes(ax, width=max(3.5, size), height=max(2.8, size - 0.3))
+    ax = style.axes(ax, width=max(3.5, size), height=max(2.8, size - 0.3))
     image = ax.imshow(shown, cmap="PuOr", vmin=0.0, vmax=1.0)
     if n <= NUMBERED:
         for row, column in np.argwhere(np.isfinite(shown)):
             p = shown[row, column]
-            ax.text(
-                column,
-                row,
-                f"{100 * p:.0f}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if abs(p - 0.5) > 0.35 else "black",
-                gid=ON_COLOUR,
-            )
-    name_ticks(ax.xaxis, items, rotation=90)
-    name_ticks(ax.yaxis, items)
+            how = {"color": "white" if abs(p - 0.5) > 0.35 else "black", "gid": style.ON_COLOUR}
+            ax.text(column, row, f"{100 * p:.0f}", ha="center", va="center", fontsize=7, **how)
+    style.name_ticks(ax.xaxis, items, rotation=90)
+    style.name_ticks(ax.yaxis, items)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-    bar.set_label("P(row preferred to column)", size=NORMAL)
-    bar.ax.tick_params(labelsize=SMALL)
-    return tidy(ax)
+    bar.set_label("P(row preferred to column)", size=style.NORMAL)
+    bar.ax.tick_params(labelsize=style.SMALL)
+    return style.tidy(ax)

@@ -18,22 +18,10 @@ COLUMN_WIDTH, PAGE_WIDTH = 3.5, 7.2
 NAME_LENGTH = 28
 """Letters of a name that a figure has room for."""
 FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Noto Sans CJK KR",
-    "Source Han Sans SC",
-    "WenQuanYi Zen Hei",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Microsoft YaHei",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "Noto Sans Arabic",
-    "Noto Sans Devanagari",
-    "Noto Emoji",
-    "Symbola",
-    "Segoe UI Emoji",
+    *("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR"),
+    *("Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Hiragino Sans"),
+    *("Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Noto Sans Arabic"),
+    *("Noto Sans Devanagari", "Noto Emoji", "Symbola", "Segoe UI Emoji"),
 )
 """Fonts in which a letter is looked for, in this order: names come in any script."""
 ON_COLOUR = "on colour"
@@ -82,11 +70,7 @@ def use_style() -> None:
 
 
 def installed_fonts() -> list[str]:
-    """Those of `FONTS` that are installed: a missing font would be a warning for each letter.
-
-    >>> installed_fonts()[0]
-    'DejaVu Sans'
-    """
+    """Those of `FONTS` that are installed: a missing font would be a warning for each letter."""
     from matplotlib.font_manager import fontManager
 
     here = {font.name for font in fontManager.ttflist}
@@ -99,12 +83,12 @@ def axes(ax: Any | None, width: float = COLUMN_WIDTH, height: float = 2.6) -> An
         return ax
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=200)
-    return figure.subplots()
+    return Figure(figsize=(width, height), layout="constrained", dpi=200).subplots()
 
 
-def tidy(ax: Any) -> Any:
-    """No box, one set of sizes, letters of any script."""
+def tidy(ax: Any, **how: Any) -> Any:
+    """No box, one set of sizes, letters of any script. how: what `ax.set` takes, such as labels."""
+    ax.set(**how)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=SMALL)
     for text, size in ((ax.xaxis.label, NORMAL), (ax.yaxis.label, NORMAL), (ax.title, LARGE)):
@@ -125,8 +109,13 @@ def draw_line(
     ax.plot(x, mean, color=colour, **{"linewidth": 1.2, **how})
 
 
-def draw_intervals(ax: Any, rows: Sequence[Any], colour: str = BLUE) -> None:
-    """Rows of a ranking from top to bottom: each utility as a point on its interval."""
+def draw_intervals(ax: Any, rows: Sequence[Any], colour: str = BLUE, *, zero: bool = False) -> None:
+    """Rows of a ranking from top to bottom: each utility as a point on its interval.
+
+    zero: whether a line marks the average item.
+    """
+    if zero:
+        ax.axvline(0.0, color=GREY, linewidth=0.5, linestyle=":")
     places = range(len(rows))
     ax.hlines(places, [r.low for r in rows], [r.high for r in rows], color=GREY, linewidth=1)
     ax.scatter([r.utility for r in rows], places, color=colour, s=14, zorder=3)
@@ -153,18 +142,15 @@ def name_lines(ax: Any) -> None:
     height = 0.9 * ax.get_position().height * ax.figure.get_figheight()
     places = spread(ends, 1.15 * SMALL / 72.0 / height)
     for line, place in zip(named, places, strict=True):
-        ax.annotate(
-            str(line.get_label()),
-            (1.0, place),
-            xytext=(4, 0),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            color=readable(line.get_color()),
-            annotation_clip=False,
-            parse_math=False,
-        )
+        how = {"va": "center", "xycoords": "axes fraction", "annotation_clip": False}
+        colour = readable(line.get_color())
+        write(ax, str(line.get_label()), (1.0, place), (4, 0), color=colour, **how)
+
+
+def write(ax: Any, text: str, place: Any, shift: tuple[float, float], **how: Any) -> None:
+    """Small text, with dollar signs as they are, so many points away from a place."""
+    how |= {"fontsize": SMALL, "textcoords": "offset points", "parse_math": False}
+    ax.annotate(text, place, xytext=shift, **how)
 
 
 def contrast(a: Any, b: Any) -> float:
@@ -211,51 +197,30 @@ def _end(ax: Any, line: Any) -> float:
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """The places, moved by least squares until they are this far apart, in the same order.
-
-    >>> spread([0.5, 0.5, 0.0], 0.2)
-    [0.4, 0.6, 0.0]
-    """
+    """The places, moved by least squares until they are this far apart, in the same order."""
     from scipy.optimize import isotonic_regression
 
     order = np.argsort(places, kind="stable")
     least = apart * np.arange(len(order))
-    result = np.empty(len(order))
+    result = np.array(places, dtype=np.float64)
     # place[k + 1] − place[k] ≥ apart means that place[k] − k apart does not fall
-    result[order] = (
-        isotonic_regression(np.asarray(places, dtype=np.float64)[order] - least).x + least
-    )
+    result[order] = isotonic_regression(result[order] - least).x + least
     return result.round(6).tolist()
 
 
 def name_points(ax: Any, places: Any, names: Iterable[object]) -> None:
-    """Write a name beside each point, at the corner where it covers least of the others.
-
-    >>> ax = axes(None)
-    >>> name_points(ax, [(0.0, 0.0), (1.0, 1.0)], ["tea", "milk"])
-    >>> [text.get_text() for text in ax.texts]
-    ['tea', 'milk']
-    """
+    """Write a name beside each point, at the corner where it covers least of the others."""
     ax.get_ylim(), ax.get_xlim()  # autoscales now
     points = ax.transData.transform(np.asarray(places, dtype=np.float64))
     points = points * 72.0 / ax.figure.dpi
-    taken: list[tuple[float, float, float, float]] = [
-        (x - 2, y - 2, x + 2, y + 2) for x, y in points
-    ]
+    taken = [(x - 2, y - 2, x + 2, y + 2) for x, y in points]
     for (x, y), place, name in zip(points, places, map(short, names), strict=True):
         wide, high = 0.55 * SMALL * len(name), SMALL
         spots = [(3, 2), (3, -2 - high), (-3 - wide, 2), (-3 - wide, -2 - high)]
         boxes = [(x + dx, y + dy, x + dx + wide, y + dy + high) for dx, dy in spots]
         best = min(range(4), key=lambda k: sum(_overlap(boxes[k], other) for other in taken))
         taken.append(boxes[best])
-        ax.annotate(
-            name,
-            tuple(place),
-            xytext=spots[best],
-            textcoords="offset points",
-            fontsize=SMALL,
-            parse_math=False,
-        )
+        write(ax, name, tuple(place), spots[best])
 
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> float:

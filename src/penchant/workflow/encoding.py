@@ -46,12 +46,11 @@ class EncodedColumn:
         missing = np.array([is_missing(cell) for cell in cells])
         if self.median is not None:
             numbers = [_number(cell) for cell in cells]
-            for row, (cell, number) in enumerate(zip(cells, numbers, strict=True)):
-                if number is None and not missing[row]:
-                    raise DataError(
-                        f"column {self.name!r} row {row + 1} is {cell!r}: the model was fitted "
-                        "with numbers there; correct it or leave it empty"
-                    )
+            for row in _words(cells):
+                raise DataError(
+                    f"column {self.name!r} row {row + 1} is {cells[row]!r}: the model was fitted "
+                    "with numbers there; correct it or leave it empty"
+                )
             values = [[self.median if number is None else number] for number in numbers]
         else:
             values = [[float(str(cell) == level) for level in self.levels] for cell in cells]
@@ -105,9 +104,8 @@ class Encoded:
 
     def like(self, table: Any) -> "Encoded":
         """Another table with the same columns, in the same encoding."""
-        values = self.encoding.encode(table)
-        names = _names(as_columns(table), self.encoding.id_column, len(values))
-        return Encoded(values, tuple(names), self.encoding)
+        names = _names(as_columns(table), self.encoding.id_column)
+        return Encoded(self.encoding.encode(table), names, self.encoding)
 
     def take(self, rows: Any) -> "Encoded":
         """Some rows, in another order."""
@@ -153,15 +151,14 @@ def encode(
     else:
         id_column = _find_id_column(columns, names, what, source)
     encoding, left_out = _learn(columns, id_column)
-    n_rows = len(next(iter(columns.values()), ()))
-    if not encoding.columns or not n_rows:
+    listed = _names(columns, id_column)
+    if not encoding.columns or not listed:
         beside = f" beside {id_column!r}" if id_column else ""
         raise DataError(f"{source} has no usable feature column{beside}: leave it out")
-    values, listed = encoding.encode(table), _names(columns, id_column, n_rows)
+    encoded = Encoded(encoding.encode(table), listed, encoding, left_out)
     if names is None:
-        return Encoded(values, tuple(listed), encoding, tuple(left_out))
-    listed = as_names(listed, names)
-    row_of = {name: row for row, name in enumerate(listed)}
+        return encoded
+    row_of = {name: row for row, name in enumerate(as_names(listed, names))}
     absent = [name for name in names if name not in row_of]
     if absent:
         raise DataError(
@@ -169,9 +166,8 @@ def encode(
             f"{absent[0]!r}; its {what}s are in column {id_column!r}): add a row for each, its "
             "cells empty where nothing is known, or leave the table out"
         )
-    everyone = tuple(dict.fromkeys((*names, *listed))) if others else tuple(names)
-    rows = [row_of[name] for name in everyone]
-    return Encoded(values[rows], everyone, encoding, tuple(left_out))
+    everyone = tuple(dict.fromkeys((*names, *row_of)) if others else names)
+    return replace(encoded.take([row_of[name] for name in everyone]), names=everyone)
 
 
 def as_names(cells: Sequence[Any], like: Sequence[Any]) -> list[Any]:
@@ -183,7 +179,11 @@ def as_names(cells: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     """
     known = {str(name): name for name in like}
     whole = all(isinstance(name, int) for name in like)
-    return [known.get(str(cell), _new_name(str(cell), whole)) for cell in cells]
+
+    def new_name(text: str) -> Any:
+        return int(text) if whole and text.isdecimal() and str(int(text)) == text else text
+
+    return [known.get(text, new_name(text)) for text in map(str, cells)]
 
 
 def as_columns(table: Any) -> Columns:
@@ -203,15 +203,13 @@ def is_missing(cell: Any) -> bool:
     return str(cell).strip().lower() in MISSING_WORDS
 
 
-def _names(columns: Columns, id_column: str | None, n_rows: int) -> Sequence[Any]:
-    return range(n_rows) if id_column is None else columns[id_column]
+def _names(columns: Columns, id_column: str | None) -> tuple[Any, ...]:
+    if id_column is None:
+        return tuple(range(len(next(iter(columns.values()), ()))))
+    return tuple(columns[id_column])
 
 
-def _new_name(text: str, whole: bool) -> Any:
-    return int(text) if whole and text.isdecimal() and str(int(text)) == text else text
-
-
-def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, list[str]]:
+def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, tuple[str, ...]]:
     """The encoding of a table, and a sentence about each column that is left out."""
     kept, left_out = [], []
     for name, cells in columns.items():
@@ -226,22 +224,24 @@ def _learn(columns: Columns, id_column: str | None) -> tuple[Encoding, list[str]
         elif len(numbers) == len(present):
             kept.append(EncodedColumn(name, float(median(numbers)), (), missing))
         elif len(levels) > min(MAX_LEVELS, max(2, len(cells) // 2)):
-            left_out.append(f"column {name!r} {_why_useless(cells, len(numbers), len(levels))}")
+            wrong = _words(cells)
+            told = (
+                f"has {len(levels)} different texts in {len(cells)} rows, too many for categories"
+            )
+            advice = ""
+            if len(numbers) > len(wrong):
+                told = f"row {wrong[0] + 1} is {cells[wrong[0]]!r} among numbers"
+                advice = "; correct or empty such cells to use the column"
+            left_out.append(f"column {name!r} {told}: left out{advice}")
         else:
             marked = levels[1:] if len(levels) == 2 and not missing else levels
             kept.append(EncodedColumn(name, None, marked, missing))
-    return Encoding(id_column, tuple(kept)), left_out
+    return Encoding(id_column, tuple(kept)), tuple(left_out)
 
 
-def _why_useless(cells: Sequence[Any], n_numbers: int, n_levels: int) -> str:
-    """Why a column with many different texts is left out; names a text among numbers."""
-    wrong = [row for row, c in enumerate(cells) if _number(c) is None and not is_missing(c)]
-    if n_numbers > len(wrong):
-        return (
-            f"row {wrong[0] + 1} is {cells[wrong[0]]!r} among numbers: left out; correct or empty "
-            "such cells to use the column"
-        )
-    return f"has {n_levels} different texts in {len(cells)} rows, too many for categories: left out"
+def _words(cells: Sequence[Any]) -> list[int]:
+    """The rows that hold something that is no number."""
+    return [row for row, c in enumerate(cells) if _number(c) is None and not is_missing(c)]
 
 
 def _find_id_column(columns: Columns, names: Sequence[Any], what: str, source: str) -> str:

@@ -21,40 +21,13 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
 from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import (
-    BaseEstimator,
-    RowTable,
-    check_argument,
-    choice_log_predictive,
-    whole,
-)
+from penchant.models import BaseEstimator, RowTable, check_argument, choice_log_predictive, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
-from penchant.workflow.models import (
-    Material,
-    Scorer,
-    as_model,
-    build,
-    choose,
-    name_of,
-    settings_of,
-)
+from penchant.workflow.models import Material, Scorer, as_model, build, choose, name_of, settings_of
 
 BASELINE = "bradley-terry"
 """Label of `BradleyTerry`: everybody together, one strength an item."""
-
-
-class Scores(NamedTuple):
-    """Accuracy, and for probabilities the log loss and the calibration error, else NaN."""
-
-    accuracy: float
-    log_loss: float
-    calibration_error: float
-
-    def cells(self, error: float) -> tuple[str, ...]:
-        """As text; error: the standard error of the accuracy."""
-        known = ("–" if np.isnan(value) else f"{value:.3f}" for value in self[1:])
-        return (f"{self.accuracy:.3f} ± {error:.3f}", *known)
 
 
 class Evaluated(NamedTuple):
@@ -72,11 +45,6 @@ class Evaluated(NamedTuple):
     calibration_error: float
     calibration_error_se: float
     seconds: float
-
-    @property
-    def scores(self) -> Scores:
-        """The means."""
-        return Scores(self.accuracy, self.log_loss, self.calibration_error)
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,11 +64,11 @@ class Evaluation(RowTable[Evaluated]):
 
     def cells(self) -> list[list[str]]:
         """Header and rows as text."""
-        header = ["model", "accuracy", "log loss", "calibration error", "seconds"]
-        rows = self.rows
-        return [header] + [
-            [row.model, *row.scores.cells(row.accuracy_se), f"{row.seconds:.1f}"] for row in rows
-        ]
+        rows = [["model", "accuracy", "log loss", "calibration error", "seconds"]]
+        for row in self.rows:
+            scores = _as_text(row.accuracy, row.accuracy_se, row.log_loss, row.calibration_error)
+            rows.append([row.model, *scores, f"{row.seconds:.1f}"])
+        return rows
 
     def _repr_html_(self) -> str:
         caption = f"{self.n_comparisons:,} comparisons, each predicted in one of {self.folds} folds"
@@ -123,19 +91,25 @@ class HeldOut:
     seconds: float
     whole_loss: float | None = None
 
-    def scores(self) -> Scores:
-        """Accuracy, log loss and calibration error."""
+    def scores(self) -> tuple[float, float, float]:
+        """Accuracy, and for probabilities the log loss and the calibration error, else NaN."""
         p, count = self.prob, self.count
         accuracy = 1.0 - pair_error(p, count)
         if not self.is_probability:
-            return Scores(accuracy, np.nan, np.nan)
+            return accuracy, np.nan, np.nan
         loss = log_loss(p, count) if self.whole_loss is None else self.whole_loss
-        return Scores(accuracy, loss, calibration(p, counts=count).error)
+        return accuracy, loss, calibration(p, counts=count).error
 
-    def accuracy_error(self) -> float:
-        """Standard error of the accuracy, with comparisons treated as independent."""
-        accuracy = 1.0 - pair_error(self.prob, self.count)
-        return float(np.sqrt(accuracy * (1.0 - accuracy) / self.count.sum()))
+    def cells(self) -> list[str]:
+        """The scores as text; the accuracy's error is that of independent comparisons."""
+        accuracy, *others = self.scores()
+        error = np.sqrt(accuracy * (1.0 - accuracy) / self.count.sum())
+        return _as_text(accuracy, error, *others)
+
+
+def _as_text(accuracy: float, error: float, *others: float) -> list[str]:
+    known = ("–" if np.isnan(value) else f"{value:.3f}" for value in others)
+    return [f"{accuracy:.3f} ± {error:.3f}", *known]
 
 
 def evaluate(

@@ -30,30 +30,21 @@ class Drawn(NamedTuple):
 
 def interval(row: Any, span: tuple[float, float], form: str = "+.2f") -> Drawn:
     """A utility and its interval, as numbers and drawn on a scale from span[0] to span[1]."""
-    low, high = span
-
-    def at(value: float) -> str:
-        return f"{100.0 * min(1.0, max(0.0, (value - low) / max(high - low, 1e-300))):.1f}%"
-
-    width = f"{100.0 * (row.high - row.low) / max(high - low, 1e-300):.1f}%"
+    whole = max(span[1] - span[0], 1e-300)
+    left, middle = (min(1.0, max(0.0, (x - span[0]) / whole)) for x in (row.low, row.utility))
+    width = (row.high - row.low) / whole
     text = f"{row.utility:{form}} <span class=soft>{row.low:{form}} to {row.high:{form}}</span>"
-    drawn = (
-        f'<i style="left:{at(row.low)};width:{width}"></i><b style="left:{at(row.utility)}"></b>'
-    )
+    drawn = f'<i style="left:{left:.1%};width:{width:.1%}"></i><b style="left:{middle:.1%}"></b>'
     return Drawn(f'{text}<span class="range" aria-hidden="true">{drawn}</span>', row.utility)
 
 
 def page(title: str, lead: str, sections: Sequence[tuple[str, str]], foot: str) -> str:
     """The document; sections are (heading, body). Lead, bodies and foot are HTML already."""
-    links = "".join(
-        f'<li><a href="#part-{k}">{escape(heading)}</a></li>'
-        for k, (heading, _) in enumerate(sections, start=1)
-    )
-    parts = "".join(
-        f'<section aria-labelledby="part-{k}"><h2 id="part-{k}">{escape(heading)}</h2>{body}'
-        "</section>\n"
-        for k, (heading, body) in enumerate(sections, start=1)
-    )
+    links = parts = ""
+    for k, (heading, body) in enumerate(sections, start=1):
+        links += f'<li><a href="#part-{k}">{escape(heading)}</a></li>'
+        parts += f'<section aria-labelledby="part-{k}"><h2 id="part-{k}">{escape(heading)}</h2>'
+        parts += f"{body}</section>\n"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

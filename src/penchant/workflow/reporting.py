@@ -11,36 +11,14 @@ import numpy as np
 from sklearn.base import clone
 
 import penchant
-from penchant.data import (
-    Comparisons,
-    check_all_ties,
-    check_connected,
-    check_never_compared,
-)
+from penchant import plots
+from penchant.data import Comparisons, check_all_ties, check_connected, check_never_compared
 from penchant.errors import DataError
 from penchant.io import as_comparisons, whole_file
 from penchant.metrics import calibration
 from penchant.models import RankedItem, Ranking
-from penchant.plots import (
-    plot_calibration,
-    plot_evidence,
-    plot_membership_map,
-    plot_paths,
-    plot_win_matrix,
-    win_matrix,
-)
-from penchant.workflow import html
+from penchant.workflow import html, models
 from penchant.workflow.evaluation import BASELINE, BradleyTerry, hold_out
-from penchant.workflow.models import (
-    Material,
-    Scorer,
-    about_people,
-    as_model,
-    choose_model,
-    groups,
-    name_of,
-    questions,
-)
 
 FEWEST = 50
 """With fewer comparisons that are not ties, nothing is held out: the scores would be noise."""
@@ -91,22 +69,21 @@ def report(
     True
     """
     if not hasattr(data_or_model, "fit"):
-        material = Material(as_comparisons(data_or_model), X, **about)
-        _, why, unfitted = choose_model(material.data, X, random_state=random_state, **about)
+        material = models.Material(as_comparisons(data_or_model), X, **about)
+        _, why, unfitted = models.choose_model(material.data, X, random_state=random_state, **about)
         model = material.fit(unfitted)
     else:
-        model, why = as_model(data_or_model), "as it was fitted"
-        material = Material(_learned_from(model), X, **about)
+        model, why = models.as_model(data_or_model), "as it was fitted"
+        material = models.Material(_learned_from(model), X, **about)
     return write_report(material, model, why, Path(path), title)
 
 
-def write_report(material: Material, model: Any, why: str, path: Path, title: str) -> Path:
+def write_report(material: models.Material, model: Any, why: str, path: Path, title: str) -> Path:
     """Write the report on a fitted model; why: the reason for the choice of the model."""
-    data, name = material.data, name_of(model)
+    data, name = material.data, models.name_of(model)
     ranking = model.rank(level=LEVEL)
-    lead = html.paragraph(lead_sentences(ranking, data)) + html.paragraph(
-        f"Model: {name} ({why}).", "soft"
-    )
+    lead = html.paragraph(lead_sentences(ranking, data))
+    lead += html.paragraph(f"Model: {name} ({why}).", "soft")
     parts = [
         ("Ranking", leaderboard(model, ranking)),
         *win_probabilities(model, ranking),
@@ -126,21 +103,20 @@ def write_report(material: Material, model: Any, why: str, path: Path, title: st
 
 def _learned_from(model: Any) -> Comparisons:
     try:
-        if isinstance(model, Scorer):
+        if isinstance(model, models.Scorer):
             return model.comparisons_
         # with the users, which a pooled model's `comparisons_` leaves out
-        data: Comparisons = model.state_.learned.data
+        return model.state_.learned.data
     except AttributeError:
         raise DataError(
-            f"this {name_of(model)} model is not fitted, or does not know the comparisons that it "
-            "was fitted to: give the comparisons instead of the model"
+            f"this {models.name_of(model)} model is not fitted, or does not know the comparisons "
+            "that it was fitted to: give the comparisons instead of the model"
         ) from None
-    return data
 
 
-def _not_given(model: Any, material: Material) -> list[str]:
+def _not_given(model: Any, material: models.Material) -> list[str]:
     """Names of the arguments of `fit` that the model had and the report has not."""
-    if isinstance(model, Scorer):
+    if isinstance(model, models.Scorer):
         return [] if material.X is not None else ["features (X)"]
     knows_people = model.state_.user_columns.n_columns > 0
     links_people = "relation=" in repr(getattr(model, "user_kernel_", None))
@@ -153,9 +129,9 @@ def _not_given(model: Any, material: Material) -> list[str]:
     return [name for name, (used, given) in had.items() if used and given is None]
 
 
-def held_out_check(material: Material, model: Any) -> str:
+def held_out_check(material: models.Material, model: Any) -> str:
     """Hold out a fifth, and let the model and the baseline predict it from the rest."""
-    data, name = material.data, name_of(model)
+    data = material.data
     if data.count[~data.tie].sum() < FEWEST:
         return html.paragraph(
             "There are too few comparisons to hold some out and check predictions on them."
@@ -170,11 +146,7 @@ def held_out_check(material: Material, model: Any) -> str:
     if "progress" in again.get_params(deep=False):
         again.set_params(progress=False)
     known = replace(material, data=train)
-    predicted = {
-        label: hold_out(each, known, test)
-        for label, each in {name: again, BASELINE: BradleyTerry()}.items()
-    }
-    own = predicted[name]
+    own, baseline = (hold_out(each, known, test) for each in (again, BradleyTerry()))
     body = html.paragraph(
         f"A fifth of the comparisons ({int(own.count.sum()):,}) was held out, predicted from the "
         f"rest, and then looked at. The baseline, {BASELINE}, takes everybody together and knows "
@@ -182,13 +154,13 @@ def held_out_check(material: Material, model: Any) -> str:
     )
     body += html.table(
         "Predictions of held-out comparisons",
-        [(label, *each.scores().cells(each.accuracy_error())) for label, each in predicted.items()],
+        [(models.name_of(model), *own.cells()), (BASELINE, *baseline.cells())],
         ("model", "accuracy", "log loss (less is better)", "calibration error"),
     )
     if own.is_probability:
         found = calibration(own.prob, counts=own.count)
         body += html.figure(
-            plot_calibration(found),
+            plots.plot_calibration(found),
             f"Calibration plot: the mean distance between predicted and observed shares is "
             f"{found.error:.3f}.",
             "On the diagonal, what is given 70 % happens 7 times in 10. Lines are two standard "
@@ -204,10 +176,9 @@ def lead_sentences(ranking: Ranking, data: Comparisons) -> str:
     who = f" by {data.n_users:,} people" if data.users else ""
     text = f"{data.n_comparisons:,} comparisons{who} between {data.n_items:,} items. "
     if not _knows_how_sure(ranking):
-        return text + f"“{best.item}” scores highest."
-    return text + (
-        f"“{best.item}” comes first; the chance that it really is the best is {best.prob_best:.0%}."
-    )
+        return f"{text}“{best.item}” scores highest."
+    chance = f"{best.prob_best:.0%}"
+    return f"{text}“{best.item}” comes first; the chance that it really is the best is {chance}."
 
 
 def leaderboard(model: Any, ranking: Ranking) -> str:
@@ -223,7 +194,7 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
         "be told from the first of it; the next group begins with the first item that is surely "
         "lower."
     )
-    if people := about_people(model):
+    if people := models.about_people(model):
         text += html.paragraph(people)
     span = (float(ranking["low"].min()), float(ranking["high"].max()))
     rows = [
@@ -238,8 +209,8 @@ def leaderboard(model: Any, ranking: Ranking) -> str:
         )
         for row in ranking
     ]
-    place = ("item", "rank", "utility", "P(best)", "rank interval", "group")
-    header = (*place, "comparisons", "win rate")
+    header = ["item", "rank", "utility", "P(best)", "rank interval", "group"]
+    header += ["comparisons", "win rate"]
     return text + html.table("Items from best to worst", rows, header, sortable=True)
 
 
@@ -256,7 +227,7 @@ def win_probabilities(model: Any, ranking: Ranking) -> Iterator[Section]:
     if not _knows_how_sure(ranking) or len(ranking) < 2:
         return
     items = [row.item for row in ranking[:SHOWN_WINS]]
-    n, matrix = len(items), win_matrix(model, items)
+    n, matrix = len(items), plots.win_matrix(model, items)
     alt = (
         f"Matrix of win probabilities between the first {n} items: {items[0]} is preferred to "
         f"{items[1]} with {matrix[0, 1]:.0%}, and to {items[-1]} with {matrix[0, -1]:.0%}."
@@ -265,7 +236,7 @@ def win_probabilities(model: Any, ranking: Ranking) -> Iterator[Section]:
         f"Chance that the item of the row is preferred to that of the column, for the first {n} "
         "items: purple where the row wins, orange where the column does."
     )
-    figure = html.figure(plot_win_matrix(matrix, items), alt, caption, "40rem", dense=True)
+    figure = html.figure(plots.plot_win_matrix(matrix, items), alt, caption, "40rem", dense=True)
     yield "Who beats whom", figure
 
 
@@ -285,15 +256,35 @@ def community_sections(model: Any) -> Iterator[Section]:
         body += html.paragraph("One taste for everybody explains the answers best.", "warning")
         yield "Communities of taste", body
         return
-    rows = [_community_row(group) for group in groups(model)]
+    rows = [
+        (
+            f"community {group['community']}",
+            f"{group['size']:,.0f}",
+            *("; ".join(map(str, group[k])) for k in ("likes", "dislikes", "more_than_others")),
+        )
+        for group in models.groups(model)
+    ]
     header = ("community", "people", "likes most", "likes least", "more than others")
     body += html.table("Who they are", rows, header) + _side_by_side(model.communities_)
-    yield "Communities of taste", body + _map(model) + _search(model)
-
-
-def _community_row(group: dict[str, Any]) -> tuple[str, ...]:
-    listed = ("; ".join(map(str, group[key])) for key in ("likes", "dislikes", "more_than_others"))
-    return (f"community {group['community']}", f"{group['size']:,.0f}", *listed)
+    some = slice(None, None, max(1, len(model.membership_) // MAPPED))  # evenly picked
+    people = model.comparisons_.users[some]
+    body += html.figure(
+        plots.plot_membership_map(model.predict(users=people), model.membership_[some]),
+        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
+        "other like the same items.",
+        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
+        "where they are.",
+        "30rem",
+    )
+    if model.chains_:  # a search that ended is nothing to look at
+        body += html.figure(
+            plots.plot_evidence(model),
+            "Log probability of the sampled communities against sweeps of the sampler.",
+            "How the search for communities went: chains that level off at the same height have "
+            "settled.",
+            "30rem",
+        )
+    yield "Communities of taste", body
 
 
 def _side_by_side(found: Sequence[Any]) -> str:
@@ -314,31 +305,6 @@ def _side_by_side(found: Sequence[Any]) -> str:
     return html.table(caption, rows, header, sortable=True)
 
 
-def _map(model: Any) -> str:
-    some = slice(None, None, max(1, len(model.membership_) // MAPPED))  # evenly picked
-    people = model.comparisons_.users[some]
-    return html.figure(
-        plot_membership_map(model.predict(users=people), model.membership_[some]),
-        f"Map of {len(people):,} people, each community in its colour and shape; people near each "
-        "other like the same items.",
-        "Every point is a person; who is near likes the same. Paler points are less sure to belong "
-        "where they are.",
-        "30rem",
-    )
-
-
-def _search(model: Any) -> str:
-    if not model.chains_:  # a search that ended is nothing to look at
-        return ""
-    return html.figure(
-        plot_evidence(model),
-        "Log probability of the sampled communities against sweeps of the sampler.",
-        "How the search for communities went: chains that level off at the same height have "
-        "settled.",
-        "30rem",
-    )
-
-
 def effect_table(model: Any) -> Iterator[Section]:
     """Effects of the order shown and of covariates, where the model has them."""
     if found := getattr(model, "effects_", ()):
@@ -347,10 +313,8 @@ def effect_table(model: Any) -> Iterator[Section]:
             "What else moves an answer, on the scale of utilities: an effect of 0.1 is as if the "
             "item were liked 0.1 more. The ranking is at equal sides and covariates."
         )
-        yield (
-            "Order shown and other effects",
-            html.paragraph(note) + html.table("Effects", rows, header),
-        )
+        table = html.table("Effects", rows, header)
+        yield "Order shown and other effects", html.paragraph(note) + table
 
 
 def rater_table(model: Any, n_people: int = 0) -> Iterator[Section]:
@@ -398,11 +362,9 @@ def drift_over_time(model: Any, ranking: Ranking, data: Comparisons) -> Iterator
     ]
     header = ("item", *(str(dates[at].astype("datetime64[D]")) for at in moments), "change")
     note = "± is two standard deviations. The ranking is as of the last comparison."
-    figure = html.figure(
-        plot_paths(dates, mean[:, drawn], std[:, drawn], names), alt, caption, "40rem"
-    )
+    drawing = plots.plot_paths(dates, mean[:, drawn], std[:, drawn], names)
     table = html.table("Utilities over time", rows, header, sortable=True)
-    yield "Over time", figure + html.paragraph(note) + table
+    yield "Over time", html.figure(drawing, alt, caption, "40rem") + html.paragraph(note) + table
 
 
 def state_of(data: Comparisons) -> str:
@@ -415,18 +377,18 @@ def state_of(data: Comparisons) -> str:
 
 def questions_next(model: Any) -> Iterator[Section]:
     """The questions that would teach the model most."""
-    if isinstance(model, Scorer):
+    if isinstance(model, models.Scorer):
         return
-    rows = questions(model, N_QUESTIONS)
-    listed = [(f"{row['first']} or {row['second']}?", f"{row['probability']:.0%}") for row in rows]
-    yield (
-        "What to ask next",
-        html.paragraph(
-            "These comparisons would teach the model most. A chance near one half means that it "
-            "cannot tell yet."
-        )
-        + html.table("Next questions", listed, ("question", "chance of the first")),
+    rows = [
+        (f"{row['first']} or {row['second']}?", f"{row['probability']:.0%}")
+        for row in models.questions(model, N_QUESTIONS)
+    ]
+    note = (
+        "These comparisons would teach the model most. A chance near one half means that it "
+        "cannot tell yet."
     )
+    table = html.table("Next questions", rows, ("question", "chance of the first"))
+    yield "What to ask next", html.paragraph(note) + table
 
 
 def facts(data: Comparisons) -> list[tuple[str, str]]:
@@ -463,7 +425,8 @@ def facts(data: Comparisons) -> list[tuple[str, str]]:
 def concerns(data: Comparisons) -> list[str]:
     """Sentences about what limits the conclusions."""
     checks = (check_never_compared, check_connected, check_all_ties)
-    return [_sentence(message) for check in checks if (message := check(data)) is not None]
+    found = (message for check in checks if (message := check(data)) is not None)
+    return [f"{message[0].upper()}{message[1:]}." for message in found]
 
 
 def _wins_of_pairs(data: Comparisons, who: Any = 0) -> list[Any]:
@@ -472,7 +435,3 @@ def _wins_of_pairs(data: Comparisons, who: Any = 0) -> list[Any]:
     _, pair = np.unique((who * data.n_items + low) * data.n_items + high, return_inverse=True)
     first, second = (~data.tie & (data.winner == item) for item in (low, high))
     return [np.bincount(pair, data.count * which) for which in (1, first, second)]
-
-
-def _sentence(message: str) -> str:
-    return message[0].upper() + message[1:] + "."
