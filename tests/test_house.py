@@ -50,7 +50,6 @@ BEHIND_THE_DOOR = {
     "cli/test_output.py",
     "models/test_ask_tell_people.py",
     "models/test_community_gp.py",
-    "models/test_community_population.py",
     "models/test_community_relations.py",
     "models/test_model_files.py",
     "plots/test_style.py",

@@ -192,6 +192,11 @@ class StudyDesign:
         better of two items wins four times in five, at 2 nine times in ten.
     disagreement : float
         Standard deviation of a rater's own deviation from an item's utility, same units.
+
+    Examples
+    --------
+    >>> StudyDesign(30, n_raters=5).spread
+    1.0
     """
 
     n_items: int

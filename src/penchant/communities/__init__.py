@@ -60,7 +60,6 @@ from penchant.communities.population import Modes as Modes
 from penchant.communities.population import PersonalVotes as PersonalVotes
 from penchant.communities.population import Population as Population
 from penchant.communities.population import UserEffectMixture as UserEffectMixture
-from penchant.communities.population import beside_effects as beside_effects
 from penchant.communities.population import extrapolate as extrapolate
 from penchant.communities.population import find_variation as find_variation
 from penchant.communities.population import fit_modes as fit_modes

@@ -771,22 +771,11 @@ def _losses(problem: gp.UserProblem, hyper: gp.UserHyper, held_out: Comparisons)
     if votes.outcomes.tie is not None:
         votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
     posterior = problem.posterior(gp.solve(problem, hyper))
-    difference = posterior.differences(votes.user, votes.winner, votes.loser)
-    if votes.shown is not None:
-        difference = beside_effects(posterior, difference, votes.shown.z)
-    prob = hyper.likelihood.prob(*difference)
+    z = None if votes.shown is None else votes.shown.z
+    prob = hyper.likelihood.prob(*posterior.differences(votes.user, votes.winner, votes.loser, z))
     losses = -np.log(np.maximum(prob, np.finfo(float).tiny))
     return np.repeat(losses, votes.count.astype(np.intp))
 
-
-def beside_effects(
-    posterior: gp.UserPosteriors, difference: gp.Normal, z: FloatArray | None
-) -> gp.Normal:
-    """Differences (k,) of users' own utilities, and zᵀβ of z (q, k) more."""
-    if z is None or posterior.effects is None:
-        return difference
-    shift = posterior.effects.shift(z, posterior.shared_lower)
-    return gp.Normal(difference.mean + shift.mean, difference.var + shift.var)
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:

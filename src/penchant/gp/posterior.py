@@ -100,11 +100,6 @@ class EffectPosterior:
         """(q,) β̂."""
         return self.sd * self.scaled_mean
 
-    def shift(self, z: FloatArray, own_lower: FloatArray) -> Normal:
-        """zᵀβ of z (q, k), each (k,)."""
-        var = np.einsum("qk,qk->k", z, multiply(self.covariance(own_lower), z))
-        return Normal(multiply(z.T, self.mean), var)
-
     def coupled(self, own_lower: FloatArray) -> FloatArray:
         """(r, q) C, by how much w, in units of its own precision, follows b; always NumPy's."""
         return to_numpy(solve_lower(own_lower, self.coupling))
