@@ -19,7 +19,8 @@ from scipy.linalg import lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
-from penchant.gp.rows import PRIOR_SD, Covariates, Rows
+from penchant.gp.effects import PRIOR_SD, Covariates
+from penchant.gp.rows import Rows
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
 from penchant.numerics.types import FloatArray, IntArray

@@ -7,10 +7,12 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.gp.dynamic.prior import PathPrior, PathState, TimeGrid
+from penchant.gp.effects import Covariates
 from penchant.gp.learn import SITE_TOLERANCE
-from penchant.gp.loop import Schedule, Settings, Solution
+from penchant.gp.loop import Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
-from penchant.gp.rows import Covariates, Rows
+from penchant.gp.protocol import Schedule, Settings
+from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes

@@ -20,8 +20,9 @@ from scipy.sparse.linalg import eigsh
 
 from penchant.data import Comparisons
 from penchant.gp.choices import CliqueEdges, clique_edges
+from penchant.gp.effects import z_of
 from penchant.gp.posterior import Posterior
-from penchant.gp.rows import Rows, match, z_of
+from penchant.gp.rows import Rows, match
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import gram, solve_lower, to_numpy
 from penchant.numerics.random import pair_keys
