@@ -5,7 +5,7 @@ from dataclasses import replace
 import choix
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
@@ -231,15 +231,6 @@ def test_a_prior_without_variance_is_an_error():
     universe = Inputs(np.full((2, 1), 1e200), index=np.arange(2))
     with np.errstate(all="ignore"), pytest.raises(NumericalError, match="largest"):
         factor_prior(Linear(), universe, Rows.pooled(data))
-
-
-def test_prediction_of_an_edge_follows_the_probit_formula(make_comparisons):
-    data = make_comparisons(5, 20)
-    _, _, posterior = solved(data, Independent(1.5))
-    m, v = posterior.difference(np.array([0]), np.array([3]))
-    np.testing.assert_allclose(
-        posterior.prob(np.array([0]), np.array([3])), ndtr(m / np.sqrt(1 + v))
-    )
 
 
 # Where inference stops: at the fixed point, to the promised tolerance, in few sweeps

@@ -110,14 +110,18 @@ def maximize_evidence(
     begin: StartingPoint | None = None,
     callback: Callback | None = None,
 ) -> Solution[Hyper, State]:
-    """Maximise the evidence times a weak prior around `start`, with random restarts.
+    """Maximise the evidence times a weak prior around `start`.
 
-    begin: the first point, where it is not `start`.
+    n_restarts: from draws around the first point, by `rng`. begin: the first point, where it is not
+    `start`.
     """
     rough = problem.while_learning()
     centre, sites, curvature = begin or StartingPoint(start.theta)
-    optima = []
-    for theta in _starts(centre, start.bounds, n_restarts, rng):
+    starts, optima = [centre], []
+    if rng is not None:
+        draws = centre + RESTART_SPREAD * rng.standard_normal((n_restarts, len(centre)))
+        starts += [*np.clip(draws, *start.bounds.T)]
+    for theta in starts:
         evidence = _Evidence(rough, start, sites)
         near = None if curvature is None else _one_step(evidence, theta, start.bounds, curvature)
         limits = Limits(MAX_STEPS, curvature)
@@ -153,17 +157,6 @@ class _Evidence:
         slope, self.sites = gradient(self.problem, solution), solution.inference.sites
         penalty, penalty_slope = solution.hyper.log_prior(self.start)
         return solution.log_evidence + penalty, slope + penalty_slope, self.sites
-
-
-def _starts(
-    begin: FloatArray, bounds: FloatArray, n_restarts: int, rng: np.random.Generator | None
-) -> list[FloatArray]:
-    """The given start, then draws around it inside the bounds."""
-    if rng is None:
-        return [begin]
-    low, high = bounds.T
-    draws = begin + RESTART_SPREAD * rng.standard_normal((n_restarts, len(begin)))
-    return [begin, *np.clip(draws, low, high)]
 
 
 def expectation_maximize(

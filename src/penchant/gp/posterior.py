@@ -8,7 +8,7 @@ G the `widening`.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -220,19 +220,11 @@ class Posterior:
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         # of twins nothing but rounding is left, which must not be negative
         var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)
-        mean = self.mean[first] - self.mean[second]
-        if z is None or self.effects is None:
+        mean, effects = self.mean[first] - self.mean[second], self.effects
+        if z is None or effects is None:
             return Normal(mean, var)
-        return self._shifted(mean, var, first, second, z)
-
-    def _shifted(
-        self, mean: FloatArray, var: FloatArray, first: IntArray, second: IntArray, z: FloatArray
-    ) -> Normal:
-        """The marginals with the effects of z: with u = lower⁻¹(sd z), |u|² + |h − C u|² for |h|².
-
-        h = L⁻¹(φ_first − φ_second) and C the coupling, of the size q × n when they meet.
-        """
-        effects = cast(EffectPosterior, self.effects)
+        # with h = L⁻¹(φ_first − φ_second), C the coupling and u = lower⁻¹(sd z):
+        # |u|² + |h − C u|² for |h|²
         u = linalg.solve_lower(effects.lower, effects.sd[:, None] * z)
         C = effects.coupled(self.lower)
         if self.widening is not None:  # as in `half`
@@ -249,18 +241,17 @@ class Posterior:
         var = np.asarray(rows.multiply(rows @ cov).sum(axis=1), dtype=np.float64).ravel()
         return Normal(rows @ self.mean[items], np.maximum(var, 0.0))
 
-    def prob(self, first: IntArray, second: IntArray) -> FloatArray:
-        """P(first preferred to second), (k,)."""
-        return self.likelihood.prob(*self.difference(first, second))
-
     def covariance(self, index: IntArray | None = None) -> FloatArray:
         """(k, k) posterior covariance of some items, or of all."""
         rows = np.arange(len(self)) if index is None else index
         explained = linalg.gram(linalg.take_columns(self.half, rows))
         if not self._rest[rows].any():
             return linalg.to_numpy(explained)
-        rest = self.kernel(self.target.take(rows)) - linalg.gram(self.features[rows].T)
-        return linalg.to_numpy(explained + rest)
+        return linalg.to_numpy(explained + self._rest_covariance(rows))
+
+    def _rest_covariance(self, items: IntArray) -> FloatArray:
+        """(k, k) unexplained prior covariance of some items."""
+        return self.kernel(self.target.take(items)) - linalg.gram(self.features[items].T)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
@@ -277,26 +268,13 @@ class Posterior:
         draws += self.mean[:, None]
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
-            draws[unexplained] += self._sample_rest(unexplained, n_samples, rng)
+            noise = rng.standard_normal((len(unexplained), n_samples))
+            if len(unexplained) > JOINT_REST_LIMIT:
+                draws[unexplained] += np.sqrt(self._rest[unexplained])[:, None] * noise
+            else:
+                lower = linalg.cholesky(self._rest_covariance(unexplained), max_jitter=1e-3).lower
+                draws[unexplained] += linalg.to_numpy(linalg.multiply(lower, noise))
         return draws.T
-
-    def _sample_rest(self, items: IntArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        noise = rng.standard_normal((len(items), n_samples))
-        if len(items) > JOINT_REST_LIMIT:
-            return np.sqrt(self._rest[items])[:, None] * noise
-        features = self.features[items]
-        rest = self.kernel(self.target.take(items)) - linalg.gram(features.T)
-        return linalg.to_numpy(linalg.multiply(linalg.cholesky(rest, max_jitter=1e-3).lower, noise))
-
-
-class Sampled(Protocol):
-    """Utilities that can be drawn jointly."""
-
-    def __len__(self) -> int:
-        """n."""
-
-    def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        """(n_samples, n) joint draws."""
 
 
 class RankSummary(NamedTuple):
@@ -308,24 +286,19 @@ class RankSummary(NamedTuple):
 
 
 def summarize_ranks(
-    posterior: Sampled, level: float, n_samples: int, rng: np.random.Generator
+    posterior: Any, level: float, n_samples: int, rng: np.random.Generator
 ) -> RankSummary:
-    """Rank the items in each of many joint draws of the utilities.
+    """Rank the items in each of many joint draws, `posterior.sample`, of the utilities.
 
     Draws are taken in blocks; ranks are kept in 32 bits.
     """
     n = len(posterior)
-    ranks = np.empty((n_samples, n), dtype=np.int32)
+    ranks, places = np.empty((n_samples, n), dtype=np.int32), np.arange(1, n + 1, dtype=np.int32)
     block = max(1, SAMPLE_BLOCK // n)
     for start in range(0, n_samples, block):
         draws = posterior.sample(min(block, n_samples - start), rng)
-        order = np.argsort(-draws, axis=1)
-        np.put_along_axis(
-            ranks[start : start + len(draws)],
-            order,
-            np.arange(1, n + 1, dtype=np.int32)[None, :],
-            axis=1,
-        )
+        rows = ranks[start : start + len(draws)]
+        np.put_along_axis(rows, np.argsort(-draws, axis=1), places[None, :], axis=1)
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="nearest")
     return RankSummary((ranks == 1).mean(axis=0), low.astype(np.intp), high.astype(np.intp))
