@@ -12,6 +12,8 @@ import penchant as pc
 from penchant.gp import ItemHyper, ItemProblem, Rows, Settings, solve
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
+from tests.gp.problems import dense_rows
+from tests.simulation import duel_data
 
 
 def problem_of(winner, loser, count, tie=None, n=None):
@@ -66,8 +68,7 @@ def test_weights_of_margins_are_a_larger_noise(check_gradient, rule):
     problem = replace(problem, edges=edges, settings=Settings(rule, 1e-10))
     hyper = ItemHyper(RBF(0.5, 1.2) + Independent(0.7), likelihood)
     solution = solve(problem, hyper)
-    A = np.zeros((7, 4))
-    A[np.arange(7), PAIRS["winner"]], A[np.arange(7), PAIRS["loser"]] = 1.0, -1.0
+    A = dense_rows(PAIRS["winner"], PAIRS["loser"], 4)
     K, weight = hyper.kernel(problem.universe), np.array(PAIRS["count"]) / 0.6
     cov = np.linalg.inv(np.linalg.inv(K) + A.T @ (weight[:, None] * A))
     mean = A @ cov @ A.T @ (weight * margin / 2.0)
@@ -87,28 +88,20 @@ def test_counts_of_one_and_more_are_taken_as_before():
 
 
 def test_the_count_goes_through_one_without_a_step():
-    hyper, means = ItemHyper(Independent(2.0), Probit()), []
-    for count in (1.0 - 1e-6, 1.0, 1.0 + 1e-6):
-        problem = problem_of([0, 1, 2], [1, 2, 0], [count, 0.5, 2.0])
-        means.append(solve(problem, hyper).inference.state.mean)
-    np.testing.assert_allclose(means[0], means[1], atol=1e-5)
-    np.testing.assert_allclose(means[2], means[1], atol=1e-5)
+    hyper = ItemHyper(Independent(2.0), Probit())
+    below, one, above = (
+        solve(problem_of([0, 1, 2], [1, 2, 0], [count, 0.5, 2.0]), hyper).inference.state.mean
+        for count in (1.0 - 1e-6, 1.0, 1.0 + 1e-6)
+    )
+    np.testing.assert_allclose([below, above], [one, one], atol=1e-5)
 
 
 def years(seed, m=200, n=20, n_users=12):
     """A thousand days of answers; people differ in taste."""
     rng = np.random.default_rng(seed)
     f = 2.0 * rng.standard_normal(n) + 1.5 * rng.standard_normal((n_users, n))
-    user, a = rng.integers(n_users, size=m), rng.integers(n, size=m)
-    b = (a + rng.integers(1, n, size=m)) % n
-    won = f[user, a] - f[user, b] + rng.standard_normal(m) > 0
-    return pc.Comparisons.from_pairs(
-        np.where(won, a, b),
-        np.where(won, b, a),
-        user=[f"user {u}" for u in user],
-        time=np.linspace(0.0, 1000.0, m).round(),
-        items=range(n),
-    )
+    time = np.linspace(0.0, 1000.0, m).round()
+    return duel_data(rng, f, user=rng.integers(n_users, size=m), time=time)
 
 
 @pytest.mark.parametrize("likelihood", ["probit", "logit", "ties", Lapse(Probit())])
@@ -177,5 +170,5 @@ def test_raters_are_judged_by_what_their_answers_count_now():
         assert {row.user: row.answers for row in table} == answers
     # where hardly anything of an answer is left, hardly anything is known of who gave it
     gone = pc.PreferenceGP(half_life=1e-3).fit(None, data).raters_
-    first = [row for row in gone if row.user != f"user {data.user[np.argmax(data.time)]}"]
+    first = [row for row in gone if row.user != data.users[data.user[np.argmax(data.time)]]]
     assert np.ptp([row.low for row in first]) < 1e-9
