@@ -1,4 +1,4 @@
-"""Evidence gradients against finite differences, for every kernel, rule and space."""
+"""Evidence gradients against finite differences, for every rule and space."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,11 @@ from penchant.gp import (
 )
 from penchant.kernels import (
     RBF,
-    CommonCause,
     Diffusion,
     Independent,
     Inputs,
-    Linear,
-    Matern,
-    RandomWalk,
     RegularizedLaplacian,
     as_relations,
-    directed,
     undirected,
 )
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
@@ -37,42 +32,19 @@ N = 9
 @pytest.fixture
 def universe(rng):
     W = np.triu(rng.random((N, N)) < 0.35, 1).astype(float)
-    cites = (rng.random((N, N)) < 0.25).astype(float)
-    np.fill_diagonal(cites, 0)
-    relations = as_relations(
-        {"knows": undirected(W + W.T), "cites": directed(cites), "flow": directed(cites, "chung")},
-        N,
-    )
+    relations = as_relations({"knows": undirected(W + W.T)}, N)
     return Inputs(rng.standard_normal((N, 2)), relations, np.arange(N))
 
 
-KERNELS = [
-    RBF((0.8, 1.4), 1.5),
-    RBF(1.1, 0.7),
-    Matern(0.5, 1.0, 1.2),
-    Matern(1.5, (1.0, 2.0), 1.2),
-    Matern(2.5, 1.0, 1.2),
-    Linear(0.8),
-    Independent(1.3),
-    RegularizedLaplacian("knows", 0.7, 1.2),
-    CommonCause("knows", 1.4),
-    Diffusion("knows", 0.4, 1.4),
-    RandomWalk("knows", 3, 2.5),
-    RegularizedLaplacian("flow", 0.7, 1.2),
-    RBF((0.8, 1.4), 1.5) + RegularizedLaplacian("knows", 0.7, 1.2),
-    RBF(1.0) + RegularizedLaplacian("cites:linking") + RegularizedLaplacian("cites:linked"),
-    RBF(1.0) * Diffusion("knows", 0.3) + 0.1 * Independent(),
-]
-
-
 SUM = RBF((0.8, 1.4), 1.5) + RegularizedLaplacian("knows", 0.7, 1.2)
+PRODUCT = RBF(1.0) * Diffusion("knows", 0.3) + 0.1 * Independent()
 
 
 @pytest.mark.parametrize(
     ("kernel", "rule", "rank"),
     [
-        *[(kernel, "ep", None) for kernel in KERNELS],
-        *[(SUM, rule, None) for rule in ("laplace", "variational")],
+        *[(kernel, "ep", None) for kernel in (RBF(1.1, 0.7), Independent(1.3), PRODUCT)],
+        *[(SUM, rule, None) for rule in ("ep", "laplace", "variational")],
         *[(kernel, "ep", 4) for kernel in (RBF((0.8, 1.4), 1.5), SUM)],
     ],
     ids=repr,

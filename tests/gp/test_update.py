@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.gp import FitState, Rows, match, rank_one_update
+from penchant.gp import FitState, Rows, rank_one_update
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
 from tests.gp.problems import assert_posterior, dense_rows, solved
@@ -144,25 +144,3 @@ def test_a_basis_that_is_bounded_on_purpose_absorbs_everything():
     stranger = answers(3, 5)
     told = tell(learned, stranger, reconverge=False)
     assert told.n_pending_sites == stranger.n_comparisons
-
-
-def test_rows_are_found_by_value():
-    def rows(*pairs):
-        winner, loser = np.array(pairs, dtype=int).reshape(-1, 2).T
-        return Rows(winner, loser, np.ones(len(pairs)), Outcomes())
-
-    known, sought = rows((1, 0), (1, 2), (2, 0)), rows((2, 0), (1, 0), (3, 0))
-    assert match(known, sought).tolist() == [2, 0, -1]
-    assert match(rows(), sought).tolist() == [-1, -1, -1]
-
-
-def test_taking_answers_back_equals_never_having_had_them():
-    data = answers(40, 3)
-    rows = np.zeros(len(data), dtype=int)
-    rows[::3] = data.count[::3]
-    left, taken = data._with_count(data.count - rows), data._with_count(rows)
-    learned = learn(data, Probit())
-    less = data.without(taken)
-    assert less == left
-    settled = learned.reconverge(less, replace(learned.problem, edges=Rows.pooled(less)))
-    assert_same(settled, learn(left, Probit()))

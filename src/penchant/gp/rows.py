@@ -271,8 +271,9 @@ def match(known: Keyed, sought: Keyed) -> IntArray:
 
     >>> three, ones = np.array([0, 1, 2]), np.ones(3)
     >>> known = Rows(three, three[[1, 2, 0]], ones, Outcomes())
-    >>> match(known, Rows(three[::-1], three[[0, 0, 1]], ones, Outcomes())).tolist()
-    [2, -1, 0]
+    >>> sought = Rows(three[::-1], three[[0, 0, 1]], ones, Outcomes())
+    >>> match(known, sought).tolist(), match(known.part(three[:0]), sought).tolist()
+    ([2, -1, 0], [-1, -1, -1])
     """
     together = np.concatenate([_identity(known), _identity(sought)], axis=1)
     order, n_known = np.lexsort(together), len(known.keys[0])
