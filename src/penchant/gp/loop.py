@@ -135,7 +135,6 @@ class OnePart(Generic[State]):
 
     @property
     def jitter(self) -> float:
-        """Added to a diagonal so that a factor succeeded."""
         return float(self.state.jitter)
 
     def propose(self, step: float) -> SweepSummary:
@@ -214,11 +213,7 @@ def scaled_moves(
 
 
 def converge(
-    prior: Prior[State],
-    likelihood: Likelihood,
-    rows: Rows,
-    settings: Settings,
-    sites: Sites | None,
+    prior: Prior[State], likelihood: Likelihood, rows: Rows, settings: Settings, sites: Sites | None
 ) -> Inference[State]:
     """The loop's fixed point from the given sites (or none), in fewer sweeps than `infer`."""
 
@@ -345,10 +340,7 @@ class Problem(Protocol[Hyper, State]):
 
 
 def solve(
-    problem: Problem[Hyper, State],
-    hyper: Hyper,
-    sites: Sites | None = None,
-    tolerance: float = 0.0,
+    problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None, tolerance: float = 0.0
 ) -> Solution[Hyper, State]:
     """Factor the prior and run inference, from the given sites or from those of a coarse factor.
 

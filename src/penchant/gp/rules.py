@@ -207,17 +207,16 @@ def blockwise(propose: Propose) -> Propose:
         m = len(mean)
         if m <= 2 * BLOCK:
             return propose(mean, var, sites, likelihood, outcomes)
-        tau, nu, log_scale = np.empty((3, m))
-        valid = np.ones(m, dtype=bool)
+        found, valid = np.empty((3, m)), np.ones(m, dtype=bool)
 
         def work(rows: slice) -> None:
             own = sites.part(rows)
-            part = propose(mean[rows], var[rows], own, likelihood, outcomes.part(rows))
-            tau[rows], nu[rows], log_scale[rows] = part[:3]
-            if part.valid is not None:
-                valid[rows] = part.valid
+            *numbers, part = propose(mean[rows], var[rows], own, likelihood, outcomes.part(rows))
+            found[:, rows] = numbers
+            valid[rows] = True if part is None else part
 
         for_row_blocks(work, m, BLOCK)
+        tau, nu, log_scale = found
         return Proposal(tau, nu, log_scale, None if valid.all() else valid)
 
     return blocked

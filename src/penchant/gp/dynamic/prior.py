@@ -252,12 +252,10 @@ class PathState:
 
     @cached_property
     def mean(self) -> FloatArray:
-        """(m,) means of g."""
         return self.differences(self.paths, self.beside)
 
     @property
     def quadratic(self) -> float:
-        """bᵀ Σ b."""
         return float(self.shift @ self.mean)
 
     def differences(self, paths: FloatArray, beside: FloatArray) -> FloatArray:
@@ -284,7 +282,6 @@ class PathState:
 
     @cached_property
     def var(self) -> FloatArray:
-        """(m,) variances of g."""
         prior, rows = self.prior, self.prior.rows
         n, t, w, l = len(prior.constants), prior.place, rows.winner, rows.loser  # noqa: E741
         own = self.blocks[t, w, w] + self.blocks[t, l, l] - 2.0 * self.blocks[t, w, l]
@@ -297,7 +294,6 @@ class PathState:
         return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
 
     def covariance_times(self, y: FloatArray) -> FloatArray:
-        """A Σ Aᵀ y, (m,)."""
         right = self.prior.collect(y)
         alone = self.prior.substitute(self.inverse, right[:, :, None])[:, :, 0]
         return self.differences(*self.prior.join(alone, right, y, self.V, self.lower))

@@ -161,7 +161,6 @@ class PathHyper(NamedTuple):
         return np.concatenate([self.kernel.bounds, drift, self.likelihood.bounds])
 
     def at(self, theta: FloatArray) -> "PathHyper":
-        """The same with other parameters."""
         k = len(self.kernel.theta)
         variance, timescale = np.exp(theta[k : k + 2])
         likelihood = self.likelihood.with_theta(theta[k + 2 :])
@@ -170,7 +169,6 @@ class PathHyper(NamedTuple):
         )
 
     def log_prior(self, start: "PathHyper") -> tuple[float, FloatArray]:
-        """Weak prior of all parameters around their start, and its slope."""
         value, slope = self.kernel.log_prior(start.kernel)
         k = len(self.kernel.theta)
         rest, by_rest = weak_prior(self.theta[k:], start.theta[k:])

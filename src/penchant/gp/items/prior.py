@@ -71,7 +71,6 @@ class ItemPrior:
 
     @property
     def residual(self) -> float:
-        """The largest variance that the factor leaves out."""
         return self.chosen.residual
 
     @property
@@ -236,7 +235,6 @@ class LowRankState:
         return self.prior.rank - float((linalg.diagonal(self.lower) ** -2).sum())
 
     def covariance_times(self, y: FloatArray) -> FloatArray:
-        """A Σ Aᵀ y, (m,)."""
         return self.prior.forward(self.weights_of(y))
 
     def weights_of(self, y: FloatArray) -> FloatArray:

@@ -46,16 +46,13 @@ class ItemHyper(NamedTuple):
 
     @property
     def bounds(self) -> FloatArray:
-        """(p, 2) box of `theta`."""
         return np.concatenate([self.kernel.bounds, self.likelihood.bounds])
 
     def at(self, theta: FloatArray) -> "ItemHyper":
-        """The same kernel and likelihood with other parameters."""
         k = len(self.kernel.theta)
         return ItemHyper(self.kernel.with_theta(theta[:k]), self.likelihood.with_theta(theta[k:]))
 
     def log_prior(self, start: "ItemHyper") -> tuple[float, FloatArray]:
-        """Weak prior of all parameters around their start, and its slope."""
         kernel, its_slope = self.kernel.log_prior(start.kernel)
         likelihood, slope = weak_prior(self.likelihood.theta, start.likelihood.theta)
         return kernel + likelihood, np.concatenate([its_slope, slope])
@@ -82,7 +79,6 @@ class ItemProblem:
 
     @property
     def is_quick(self) -> bool:
-        """Whether reconverging all sites after each answer takes no noticeable time."""
         return len(self.universe) <= EXACT_ITEMS
 
     def prior(self, hyper: ItemHyper) -> ItemPrior:
@@ -219,9 +215,8 @@ class ItemProblem:
         points = self.universe.take(self.edges.items[prior.chosen.order])
         pivots = self.universe.take(prior.basis.first)
         through = linalg.multiply(T, M)
-        return 2.0 * kernel.pullback(points, M, pivots) - kernel.pullback(
-            pivots, 0.5 * (through + through.T)
-        )
+        within = kernel.pullback(pivots, 0.5 * (through + through.T))
+        return 2.0 * kernel.pullback(points, M, pivots) - within
 
     def m_step(self, solution: ItemSolution, start: ItemHyper) -> ItemHyper:
         """Maximise −½ log|K| − ½ tr K⁻¹ (Σ + μμᵀ) over the kernel's parameters (Eqs. 15, 16).
@@ -233,9 +228,8 @@ class ItemProblem:
         compared = self.universe.take(self.edges.items)
         features = known.basis.features(hyper.kernel, self.universe, compared)
         mu = linalg.multiply(features, known.coefficients)
-        half = linalg.solve_lower(known.lower, features.T)
-        prior_rest = hyper.kernel(compared) - linalg.gram(features.T)
-        second_moment = linalg.gram(half) + prior_rest
+        second_moment = linalg.gram(linalg.solve_lower(known.lower, features.T))
+        second_moment += hyper.kernel(compared) - linalg.gram(features.T)
         linalg.add_outer(second_moment, mu, mu)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
@@ -290,9 +284,8 @@ def start_at_mode(problem: ItemProblem, start: ItemHyper) -> StartingPoint | Non
     rule, zeros = RULES[problem.settings.rule], Sites.zeros(len(edges))
     proposal = propose(rule, marginals, zeros, start.likelihood, edges.outcomes)
     sites = Sites(proposal.tau, proposal.nu)
-    if (
-        len(start.theta) > 1
-    ):  # a start near the optimum in one parameter alone makes the first step worse
+    # a start near the optimum in one parameter alone makes the first step worse
+    if len(start.theta) > 1:
         return StartingPoint(start.theta, sites)
     theta = np.clip(np.log([np.mean(f * f) + np.mean(var)]), *start.bounds.T)
     # −∂²/∂(log σ²)² of −½ Σ f²/σ² − ½ n log σ² at its maximum, every f being known
@@ -303,12 +296,11 @@ def _wins(edges: Rows) -> FloatArray:
     """(n, n) wins of the row's item over the column's; a tie is half a win for each."""
     n, count, tie = len(edges.items), edges.count, edges.outcomes.tie
     pair = edges.winner * n + edges.loser
-    wins: FloatArray = np.bincount(pair, count, n * n).astype(np.float64, copy=False)
-    wins = wins.reshape(n, n)
+    wins = np.bincount(pair, count, n * n).reshape(n, n)
     if tie is not None:
         tied = 0.5 * np.bincount(pair[tie], count[tie], n * n).reshape(n, n)
         wins += tied.T - tied
-    return wins
+    return np.asarray(wins, dtype=np.float64)
 
 
 def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
