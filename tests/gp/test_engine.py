@@ -69,17 +69,6 @@ def test_probit_ep_equals_choix(rng):
     assert_posterior(posterior, mean, cov, 1e-5)
 
 
-LIKELIHOODS = [Probit(), Logit(), Ties(0.4), Lapse(Probit(), 0.1)]
-
-
-@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-def test_every_rule_reaches_its_fixed_point(make_comparisons, rng, rule, likelihood):
-    data, X = make_comparisons(8, 40), rng.standard_normal((8, 2))
-    _, solution, _ = solved(data, RBF(1.0, 2.0), likelihood, X, rule=rule, tolerance=1e-9)
-    assert solution.inference.report.converged
-
-
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 def test_a_count_of_two_is_the_row_twice(rule):
     """The same data as counts, or as separate edges that the engine is fed one by one."""

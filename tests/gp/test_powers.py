@@ -133,19 +133,6 @@ def test_a_very_long_half_life_is_none():
         np.testing.assert_allclose(faded.rank()[column], plain.rank()[column], atol=1e-4)
 
 
-def test_answers_of_one_person_go_together_under_a_half_life():
-    data = years(1, m=900, n=8)
-    wide, narrow = (
-        pc.PreferenceGP(clustered=clustered, **HALF_LIFE).fit(None, data)
-        for clustered in (True, False)
-    )
-    assert wide.report_.widened > 1.05
-    assert wide.report_.n_people == 12
-    np.testing.assert_array_equal(wide.predict(), narrow.predict())
-    width = [np.subtract(m.rank()["high"], m.rank()["low"]) for m in (wide, narrow)]
-    assert (width[0] > width[1]).mean() > 0.8
-
-
 @pytest.mark.parametrize("raters", ["lapse", "noise"])
 def test_telling_withdrawing_and_files_keep_raters_and_half_lives(tmp_path, raters):
     data = years(2, m=300, n=6)

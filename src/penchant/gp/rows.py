@@ -243,9 +243,7 @@ class Rows:
             winner=np.where(won, first, second),
             loser=np.where(won, second, first),
             count=np.append(self.count[:n], count),
-            outcomes=Outcomes(
-                None if tie is None else np.append(tie, np.zeros(len(edge), dtype=bool))
-            ),
+            outcomes=Outcomes(None if tie is None else np.pad(tie, (0, len(edge)))),
             user=None if self.user is None else self.user[rows],
             shown=None if self.shown is None else self.shown.part(rows),
         )
