@@ -9,20 +9,13 @@ from scipy.special import logsumexp
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
-from penchant.gp import (
-    ItemHyper,
-    ItemProblem,
-    Rows,
-    Settings,
-    UserHyper,
-    UserProblem,
-    clique_edges,
-    solve,
-)
+from penchant.gp import ItemHyper, Rows, Settings, UserHyper, UserProblem, clique_edges, solve
 from penchant.kernels import RBF, Constant, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit
+from tests.gp.problems import assert_posterior, dense_rows, item_problem, solved
 
 N = 7
+KERNEL = RBF(np.array([1.0, 1.5]), 1.4)
 
 
 @pytest.fixture
@@ -88,19 +81,14 @@ def dense_laplace(K, derivatives, value):
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logit()])
 def test_inference_is_laplace_of_the_choices(items, answers, likelihood):
-    kernel = RBF(np.array([1.0, 1.5]), 1.4)
-    problem = ItemProblem(items, Rows.pooled(answers), Settings(tolerance=1e-11))
-    solution = solve(problem, ItemHyper(kernel, likelihood))
-    posterior = problem.posterior(solution)
-    K = kernel(items)
+    _, solution, posterior = solved(answers, KERNEL, likelihood, items, tolerance=1e-11)
     choices, scale = list(choices_in(answers)), likelihood.choice_scale
     mode, cov, log_z = dense_laplace(
-        K,
+        KERNEL(items),
         lambda f: slope_and_curvature(choices, f, scale),
         lambda f: log_prob(choices, f, scale),
     )
-    np.testing.assert_allclose(posterior.mean, mode, atol=1e-8)
-    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-8)
+    assert_posterior(posterior, mode, cov, 1e-8)
     assert solution.log_evidence == pytest.approx(log_z, abs=1e-8)
 
 
@@ -113,9 +101,7 @@ def test_sites_are_gradient_and_curvature_of_the_log_likelihood(answers, likelih
     cliques, scale = edges.outcomes.cliques, likelihood.choice_scale
     g = f[winner] - f[loser]
     tau, nu, value = cliques.sites(g, scale)
-    A = np.zeros((len(g), N))
-    A[np.arange(len(g)), winner], A[np.arange(len(g)), loser] = 1.0, -1.0
-    choices = list(choices_in(answers))
+    A, choices = dense_rows(winner, loser, N), list(choices_in(answers))
     slope, curvature = slope_and_curvature(choices, f, scale)
     np.testing.assert_allclose(A.T @ (nu - tau * g), slope, atol=1e-10)
     np.testing.assert_allclose(A.T @ (tau[:, None] * A), curvature, atol=1e-10)
@@ -123,26 +109,23 @@ def test_sites_are_gradient_and_curvature_of_the_log_likelihood(answers, likelih
     assert (tau >= 0).all()
 
 
-@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
-def test_the_gradient_of_the_evidence_is_exact_for_choices(items, answers, check_gradient, rule):
-    problem = ItemProblem(items, Rows.pooled(answers), Settings(rule, tolerance=1e-12))
-    check_gradient(problem, ItemHyper(RBF(np.array([1.0, 1.5]), 1.4), Probit()), 1e-4, 1e-7)
-
-
-def test_the_gradient_is_exact_beside_pairs_under_laplace_and_close_under_ep(
-    items, answers, check_gradient
+@pytest.mark.parametrize(
+    ("rule", "likelihood", "rank", "beside_pairs", "atol"),
+    [
+        *[(rule, Probit(), None, False, 1e-5) for rule in ("ep", "laplace", "variational")],
+        ("ep", Logit(), 4, False, 1e-5),
+        ("laplace", Probit(), None, True, 1e-5),
+        ("ep", Probit(), None, True, 5e-3),  # the sites of pairs are taken as fixed
+    ],
+    ids=str,
+)
+def test_the_gradient_is_that_of_the_evidence(
+    items, answers, check_gradient, rule, likelihood, rank, beside_pairs, atol
 ):
     pairs = Comparisons.from_pairs([0, 1, 2, 5, 6], [1, 2, 3, 4, 0], items=range(N))
-    hyper = ItemHyper(RBF(np.array([1.0, 1.5]), 1.4), Probit())
-    edges = Rows.pooled(answers + pairs)
-    for rule, tolerance in (("laplace", 1e-5), ("ep", 5e-3)):
-        problem = ItemProblem(items, edges, Settings(rule, 1e-12))
-        check_gradient(problem, hyper, 1e-4, 1e-7, tolerance)
-
-
-def test_a_bounded_rank_has_the_same_gradient_of_its_own_evidence(items, answers, check_gradient):
-    problem = ItemProblem(items, Rows.pooled(answers), Settings(tolerance=1e-12), max_rank=4)
-    check_gradient(problem, ItemHyper(RBF(np.array([1.0, 1.5]), 1.4), Logit()), 1e-4, 1e-7)
+    data = answers + pairs if beside_pairs else answers
+    problem = item_problem(data, items, rule, 1e-12, rank)
+    check_gradient(problem, ItemHyper(KERNEL, likelihood), 1e-4, 1e-7, atol)
 
 
 def test_a_choice_of_two_is_the_pair_under_laplace_and_logit(items):
@@ -150,30 +133,22 @@ def test_a_choice_of_two_is_the_pair_under_laplace_and_logit(items):
     ranked = Comparisons.from_rankings([[0, 1, 2]], items=range(N))
     staged = Comparisons.from_choices([0], [[0, 1, 2]], items=range(N))
     staged = staged + Comparisons.from_pairs([1], [2], items=range(N))
-    hyper = ItemHyper(RBF(np.ones(2), 1.0), Logit())
-    one, two = (
-        solve(ItemProblem(items, Rows.pooled(data), Settings("laplace", 1e-12)), hyper)
-        for data in (ranked, staged)
+    how = {"X": items, "rule": "laplace", "tolerance": 1e-12}
+    (_, one, known), (_, two, same) = (
+        solved(data, RBF(np.ones(2), 1.0), Logit(), **how) for data in (ranked, staged)
     )
     assert one.log_evidence == pytest.approx(two.log_evidence, abs=1e-10)
-    means = [
-        ItemProblem(items, Rows.pooled(ranked), Settings()).posterior(s).mean for s in (one, two)
-    ]
-    np.testing.assert_allclose(means[0], means[1], atol=1e-9)
+    np.testing.assert_allclose(known.mean, same.mean, atol=1e-9)
 
 
 def test_counts_are_repetitions(items):
     once = Comparisons.from_rankings([[0, 1, 2], [3, 2, 1, 0]], items=range(N))
-    hyper = ItemHyper(RBF(np.ones(2), 1.0), Probit())
     thrice = Comparisons.from_rankings([[0, 1, 2], [3, 2, 1, 0]] * 3, items=range(N))
     one, three = (clique_edges(d.rankings, N).cliques for d in (once, thrice))
     g = np.linspace(-1, 1, one.n_edges)
-    for a, b in zip(one.sites(g, 1.0)[:1], three.sites(g, 1.0)[:1], strict=True):
-        np.testing.assert_allclose(3 * a, b)
+    np.testing.assert_allclose(3 * one.sites(g, 1.0)[0], three.sites(g, 1.0)[0])
     assert three.n_choices == 3 * one.n_choices
-    assert solve(
-        ItemProblem(items, Rows.pooled(thrice), Settings()), hyper
-    ).inference.report.converged
+    assert solved(thrice, RBF(np.ones(2), 1.0), X=items)[1].inference.report.converged
 
 
 def test_many_ways_are_taken_one_item_at_a_time():
@@ -212,18 +187,15 @@ def test_users_with_choices_are_the_dense_model(items, check_gradient):
 
     per_user = [list(choices_in(data.for_user(name))) for name in data.users]
 
+    def of_users(what, f):
+        return [what(per_user[u], f[u * N : (u + 1) * N], 1.0) for u in range(2)]
+
     def derivatives(f):
-        parts = [
-            slope_and_curvature(choices, mine, 1.0)
-            for choices, mine in zip(per_user, f.reshape(2, N), strict=True)
-        ]
-        return np.concatenate([slope for slope, _ in parts]), block_diag(*(c for _, c in parts))
+        slopes, curvatures = zip(*of_users(slope_and_curvature, f), strict=True)
+        return np.concatenate(slopes), block_diag(*curvatures)
 
     def value(f):
-        return sum(
-            log_prob(choices, mine, 1.0)
-            for choices, mine in zip(per_user, f.reshape(2, N), strict=True)
-        )
+        return sum(of_users(log_prob, f))
 
     mode, _, log_z = dense_laplace(K, derivatives, value)
     posterior = problem.posterior(solution)

@@ -28,13 +28,14 @@ from penchant.gp import (
 )
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit, Raters
+from tests.gp.problems import item_problem
 
 
 def sparse_problem(**how):
     """Sixty comparisons of forty independent items."""
     winner = np.random.default_rng(0).integers(0, 40, 60)
     data = pc.Comparisons.from_pairs(winner, (winner + 1 + winner % 7) % 40, items=range(40))
-    return ItemProblem(Inputs(index=np.arange(40)), Rows.pooled(data), Settings(**how))
+    return item_problem(data, **{"tolerance": 1e-7, **how})
 
 
 HYPER = ItemHyper(Independent(4.0), Probit())
@@ -43,8 +44,8 @@ HYPER = ItemHyper(Independent(4.0), Probit())
 @pytest.mark.parametrize("max_sweeps", [6, 9, 15])
 def test_sweeps_after_frozen_steps_that_failed_count_towards_the_most(max_sweeps):
     """Steps that lead nowhere hand over to plain sweeps, which have only what is left."""
-    problem, n_refreshed = sparse_problem(tolerance=0.0, max_sweeps=max_sweeps), []
-    n_steps = []
+    problem = sparse_problem(tolerance=0.0, max_sweeps=max_sweeps)
+    n_refreshed, n_steps = [], []
 
     class Astray(type(problem.prior(HYPER))):
         flops = 1e12  # so that frozen steps are worth their while
@@ -132,12 +133,8 @@ def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatc
     np.testing.assert_array_equal(few.items.index, [0, 3, 7, 9])
     kept = few.items.index
     found = zip(kept[few.edges.winner], kept[few.edges.loser], few.edges.user, strict=True)
-    wanted = [
-        pair
-        for pair in zip(data.winner, data.loser, data.user, strict=True)
-        if set(pair[:2]) <= {0, 3, 7, 9}
-    ]
-    assert sorted(found) == sorted(wanted)
+    votes = zip(data.winner, data.loser, data.user, strict=True)
+    assert sorted(found) == sorted(vote for vote in votes if set(vote[:2]) <= {0, 3, 7, 9})
     assert few.few_items() is few
     assert few.edges.count.sum() == 21.0  # 9 → 0 is in the ring
 
@@ -161,11 +158,8 @@ def test_what_was_worked_out_of_a_posterior_is_kept_only_where_it_still_holds(cl
     sides = [0, 0, 1] * 4, [1, 2, 2] * 4
     data = pc.Comparisons.from_pairs(*sides, user=np.repeat(range(4), 3), count=[9] * 12)
     data += pc.Comparisons.from_pairs(*sides[::-1], user=np.repeat(range(4, 8), 3), count=[9] * 12)
-    posterior = (
-        pc.PreferenceGP(Independent(1.0), clustered=clustered, optimize=None)
-        .fit(None, data)
-        .state_.learned.posterior
-    )
+    model = pc.PreferenceGP(Independent(1.0), clustered=clustered, optimize=None)
+    posterior = model.fit(None, data).state_.learned.posterior
     assert (posterior.widening is None) is not clustered
     assert posterior.half is not None
     assert (as_weights(posterior).half is None) is clustered

@@ -5,33 +5,15 @@ from dataclasses import replace
 import choix
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp import (
-    ItemHyper,
-    ItemProblem,
-    Rows,
-    Settings,
-    factor_prior,
-    gradient,
-    infer,
-    solve,
-)
+from penchant.gp import ItemHyper, Rows, Settings, factor_prior, gradient, infer, solve
 from penchant.kernels import RBF, Independent, Inputs, Linear
 from penchant.likelihoods import Gaussian, Lapse, Logit, Probit, Ties
 from penchant.numerics import threads
-
-TIGHT = Settings(tolerance=1e-10)
-PROBIT = Probit()
-
-
-def solved(data, kernel, likelihood=PROBIT, settings=TIGHT, X=None, rank=None):
-    universe = Inputs(X, index=np.arange(data.n_items))
-    problem = ItemProblem(universe, Rows.pooled(data), settings, rank)
-    solution = solve(problem, ItemHyper(kernel, likelihood))
-    return problem, solution, problem.posterior(solution)
+from tests.gp.problems import assert_posterior, dense_rows, item_problem, solved
 
 
 def grid_posterior(K, log_likelihood, n=401, reach=7.0):
@@ -55,16 +37,15 @@ def test_one_edge_is_exact_for_probit():
     K = 2.0 * np.eye(2)
     mean, cov, log_z = grid_posterior(K, lambda f: log_ndtr(f[:, 0] - f[:, 1]))
     _, solution, posterior = solved(data, Independent(2.0))
-    np.testing.assert_allclose(posterior.mean, mean, atol=1e-6)
-    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-6)
+    assert_posterior(posterior, mean, cov, 1e-6)
     assert solution.log_evidence == pytest.approx(np.log(0.5), abs=1e-9)
     assert log_z == pytest.approx(np.log(0.5), abs=1e-9)
 
 
 @pytest.mark.parametrize("wins", [(3, 1), (1, 0), (6, 2)])
 def test_ep_is_close_to_dense_integration(wins):
-    data = Comparisons.from_pairs(["a", "b"], ["b", "a"], count=[max(w, 1) for w in wins])
     counts = [max(w, 1) for w in wins]
+    data = Comparisons.from_pairs(["a", "b"], ["b", "a"], count=counts)
 
     def log_likelihood(f):
         g = f[:, 0] - f[:, 1]
@@ -85,40 +66,20 @@ def test_probit_ep_equals_choix(rng):
     mean, cov = choix.ep_pairwise(n, pairs, alpha, model="probit", max_iter=1000)
     data = Comparisons.from_pairs(*np.array(pairs).T, items=range(n))
     _, _, posterior = solved(data, Independent(1 / alpha))
-    np.testing.assert_allclose(posterior.mean, mean, atol=1e-5)
-    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-5)
-
-
-LIKELIHOODS = [Probit(), Logit(), Ties(0.4), Lapse(Probit(), 0.1)]
-
-
-@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-def test_every_rule_reaches_its_fixed_point(make_comparisons, rng, rule, likelihood):
-    data = make_comparisons(8, 40)
-    X = rng.standard_normal((8, 2))
-    _, solution, _ = solved(data, RBF(1.0, 2.0), likelihood, Settings(rule, 1e-9), X)
-    assert solution.inference.report.converged
+    assert_posterior(posterior, mean, cov, 1e-5)
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
 def test_a_count_of_two_is_the_row_twice(rule):
     """The same data as counts, or as separate edges that the engine is fed one by one."""
-    merged = Comparisons.from_pairs([0, 1, 2], [1, 2, 0], count=[2, 1, 3], items=range(3))
-    edges = Rows.pooled(merged)
-    rows = np.repeat(np.arange(3), [2, 1, 3])
-    separate = Rows(edges.winner[rows], edges.loser[rows], np.ones(6), edges.outcomes, edges.items)
-    universe = Inputs(None, index=np.arange(3))
-    settings = Settings(rule, tolerance=1e-12)
-    results = []
-    for e in (edges, separate):
-        problem = ItemProblem(universe, e, settings)
-        solution = solve(problem, ItemHyper(Independent(3.0), Probit()))
-        results.append((problem.posterior(solution), solution.log_evidence))
-    (a, log_a), (b, log_b) = results
-    np.testing.assert_allclose(a.mean, b.mean, atol=1e-9)
-    np.testing.assert_allclose(a.covariance(), b.covariance(), atol=1e-9)
-    assert log_a == pytest.approx(log_b, abs=1e-9)
+    data = Comparisons.from_pairs([0, 1, 2], [1, 2, 0], count=[2, 1, 3], items=range(3))
+    merged, solution, posterior = solved(data, Independent(3.0), rule=rule, tolerance=1e-12)
+    edges, rows = merged.edges, np.repeat(np.arange(3), [2, 1, 3])
+    apart = Rows(edges.winner[rows], edges.loser[rows], np.ones(6), edges.outcomes, edges.items)
+    separate = replace(merged, edges=apart)
+    again = solve(separate, solution.hyper)
+    assert_posterior(separate.posterior(again), posterior.mean, posterior.covariance(), 1e-9)
+    assert again.log_evidence == pytest.approx(solution.log_evidence, abs=1e-9)
 
 
 def test_item_space_equals_comparison_space(rng):
@@ -128,26 +89,19 @@ def test_item_space_equals_comparison_space(rng):
     data = Comparisons.from_pairs(range(0, n, 2), range(1, n, 2), items=range(n))
     _, solution, posterior = solved(data, RBF(1.0, 2.0), X=X)
     assert solution.inference.report.space == "comparisons"
-    reference = dense_ep(RBF(1.0, 2.0)(X), data)
-    np.testing.assert_allclose(posterior.mean, reference[0], atol=1e-7)
-    np.testing.assert_allclose(posterior.covariance(), reference[1], atol=1e-7)
-    assert solution.log_evidence == pytest.approx(reference[2], abs=1e-7)
+    mean, cov, log_z = dense_ep(RBF(1.0, 2.0)(X), data)
+    assert_posterior(posterior, mean, cov, 1e-7)
+    assert solution.log_evidence == pytest.approx(log_z, abs=1e-7)
 
 
 def dense_ep(K, data, n_sweeps=200):
     """Sequential EP on the full covariance, one rank-one update at a time: slow and plain."""
     n = len(K)
     sigma, mu = K.copy(), np.zeros(n)
-    rows = [
-        (w, loser)
-        for w, loser, c in zip(data.winner, data.loser, data.count, strict=True)
-        for _ in range(int(c))
-    ]
-    tau, nu = np.zeros(len(rows)), np.zeros(len(rows))
+    A = dense_rows(*(np.repeat(side, data.count) for side in (data.winner, data.loser)), n)
+    tau, nu = np.zeros((2, len(A)))
     for _ in range(n_sweeps):
-        for s, (w, loser) in enumerate(rows):
-            a = np.zeros(n)
-            a[w], a[loser] = 1, -1
+        for s, a in enumerate(A):
             v, m = a @ sigma @ a, a @ mu
             t_cav, n_cav = 1 / v - tau[s], m / v - nu[s]
             m_cav, v_cav = n_cav / t_cav, 1 / t_cav
@@ -161,9 +115,6 @@ def dense_ep(K, data, n_sweeps=200):
             sa = sigma @ a
             mu = mu + sa * (dn - dt * m) / (1 + dt * v)
             sigma = sigma - np.outer(sa, sa) * dt / (1 + dt * v)
-    A = np.zeros((len(rows), n))
-    for s, (w, loser) in enumerate(rows):
-        A[s, w], A[s, loser] = 1, -1
     v, m = np.einsum("ij,jk,ik->i", A, sigma, A), A @ mu
     t_cav, n_cav = 1 / v - tau, m / v - nu
     log_zs = log_ndtr((n_cav / t_cav) / np.sqrt(1 + 1 / t_cav))
@@ -179,30 +130,22 @@ def test_parallel_sweeps_reach_the_sequential_fixed_point(make_comparisons, rng)
     X = rng.standard_normal((6, 2))
     mean, cov, log_z = dense_ep(RBF(1.3, 1.7)(X), data)
     _, solution, posterior = solved(data, RBF(1.3, 1.7), X=X)
-    np.testing.assert_allclose(posterior.mean, mean, atol=1e-8)
-    np.testing.assert_allclose(posterior.covariance(), cov, atol=1e-8)
+    assert_posterior(posterior, mean, cov, 1e-8)
     assert solution.log_evidence == pytest.approx(log_z, abs=1e-8)
 
 
-def test_gaussian_likelihood_is_exact(rng):
-    scores = rng.standard_normal(6)
-    data = Comparisons.from_scores(scores)
-    noise, K = 0.3, RBF(1.0, 2.0)(np.arange(6.0)[:, None])
-    A = np.zeros((len(data), 6))
-    A[np.arange(len(data)), data.winner] = 1
-    A[np.arange(len(data)), data.loser] = -1
+@pytest.mark.parametrize("rule", ["exact", "ep"])
+def test_gaussian_likelihood_is_exact(rng, rule):
+    data, X = Comparisons.from_scores(rng.standard_normal(6)), np.arange(6.0)[:, None]
+    noise, K, A = 0.3, RBF(1.0, 2.0)(X), dense_rows(data.winner, data.loser, 6)
     S = A @ K @ A.T + noise * np.eye(len(data))
     gain = K @ A.T @ np.linalg.inv(S)
     log_z = -0.5 * (
         data.margin @ np.linalg.solve(S, data.margin) + np.linalg.slogdet(2 * np.pi * S)[1]
     )
-    for rule in ("exact", "ep"):
-        _, solution, posterior = solved(
-            data, RBF(1.0, 2.0), Gaussian(noise), Settings(rule, 1e-10), np.arange(6.0)[:, None]
-        )
-        np.testing.assert_allclose(posterior.mean, gain @ data.margin, atol=1e-8)
-        np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-8)
-        assert solution.log_evidence == pytest.approx(log_z, abs=1e-7)
+    _, solution, posterior = solved(data, RBF(1.0, 2.0), Gaussian(noise), X, rule=rule)
+    assert_posterior(posterior, gain @ data.margin, K - gain @ A @ K, 1e-8)
+    assert solution.log_evidence == pytest.approx(log_z, abs=1e-7)
 
 
 def test_bounded_rank_approaches_the_exact_fit(make_comparisons, rng):
@@ -217,9 +160,8 @@ def test_bounded_rank_approaches_the_exact_fit(make_comparisons, rng):
 def test_damping_is_reported_and_a_hopeless_problem_says_so():
     """Lapses make sites of negative precision; the engine must end with a word, not a NaN."""
     data = Comparisons.from_pairs([0, 1] * 5, [1, 0] * 5, items=range(2))
-    _, solution, posterior = solved(
-        data, Independent(400.0), Lapse(Probit(), 0.3), Settings("ep", 1e-8, 500)
-    )
+    lapse, how = Lapse(Probit(), 0.3), {"tolerance": 1e-8, "max_sweeps": 500}
+    _, solution, posterior = solved(data, Independent(400.0), lapse, **how)
     report = solution.inference.report
     assert np.isfinite(posterior.mean).all()
     assert report.converged or report.change > report.tolerance
@@ -233,15 +175,6 @@ def test_a_prior_without_variance_is_an_error():
         factor_prior(Linear(), universe, Rows.pooled(data))
 
 
-def test_prediction_of_an_edge_follows_the_probit_formula(make_comparisons):
-    data = make_comparisons(5, 20)
-    _, _, posterior = solved(data, Independent(1.5))
-    m, v = posterior.difference(np.array([0]), np.array([3]))
-    np.testing.assert_allclose(
-        posterior.prob(np.array([0]), np.array([3])), ndtr(m / np.sqrt(1 + v))
-    )
-
-
 # Where inference stops: at the fixed point, to the promised tolerance, in few sweeps
 
 KERNEL = RBF(1.0, 2.0) + Independent(0.1)
@@ -252,8 +185,8 @@ def pose(rng, make_comparisons):
     """Problems of a size; only with few comparisons an item do frozen steps pay."""
 
     def pose(n_items, n_pairs):
-        items = Inputs(rng.standard_normal((n_items, 2)), index=np.arange(n_items))
-        return ItemProblem(items, Rows.pooled(make_comparisons(n_items, n_pairs)), Settings())
+        X = rng.standard_normal((n_items, 2))
+        return item_problem(make_comparisons(n_items, n_pairs), X, tolerance=1e-7)
 
     return pose
 
@@ -312,15 +245,12 @@ ALONE, GENERAL = Independent(0.7), 1.0 * Independent(0.7)
 
 
 @pytest.fixture
-def edges():
-    rng = np.random.default_rng(0)
-    a = rng.integers(12, size=90)
-    b = (a + 1 + rng.integers(11, size=90)) % 12
-    return Rows.pooled(Comparisons.from_pairs(a, b, items=range(12)))
+def data(make_comparisons):
+    return make_comparisons(12, 90)
 
 
-def test_sites_meet_the_same_gaussian(edges):
-    items, rng = Inputs(index=np.arange(12)), np.random.default_rng(1)
+def test_sites_meet_the_same_gaussian(data, rng):
+    items, edges = Inputs(index=np.arange(12)), Rows.pooled(data)
     weight, shift = rng.random(len(edges)), rng.standard_normal(len(edges))
     quick, general = (
         factor_prior(kernel, items, edges).refresh(weight, shift) for kernel in (ALONE, GENERAL)
@@ -336,9 +266,8 @@ def test_sites_meet_the_same_gaussian(edges):
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace"])
-def test_evidence_has_the_same_slope(edges, rule):
-    problem = ItemProblem(Inputs(index=np.arange(12)), edges, Settings(rule))
-    quick, general = (solve(problem, ItemHyper(k, Probit())) for k in (ALONE, GENERAL))
+def test_evidence_has_the_same_slope(data, rule):
+    (problem, quick, _), (_, general, _) = (solved(data, k, rule=rule) for k in (ALONE, GENERAL))
     assert quick.log_evidence == pytest.approx(general.log_evidence, abs=1e-9)
     slopes = gradient(problem, quick), gradient(problem, general)[-1:]
     np.testing.assert_allclose(*slopes, rtol=1e-7)

@@ -8,17 +8,13 @@ import pytest
 import penchant as pc
 from penchant.gp import UNNAMED, People
 from penchant.kernels import Independent
+from tests.gp.problems import dense_rows
+from tests.simulation import duel_data
 
 
 def answers(rng, own, n_answers):
     """Everybody's answers about random pairs; own: (people, items) utilities."""
-    n_people, n_items = own.shape
-    user = np.repeat(np.arange(n_people), n_answers)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
-    won = own[user, a] - own[user, b] + rng.standard_normal(len(user)) > 0
-    winner, loser = np.where(won, a, b), np.where(won, b, a)
-    return pc.Comparisons.from_pairs(winner, loser, user=user, items=range(n_items))
+    return duel_data(rng, own, user=np.repeat(np.arange(len(own)), n_answers))
 
 
 def study(seed, n_people=60, n_answers=30, spread=0.5, n_items=10):
@@ -36,10 +32,8 @@ def rankings(seed, n_people=60, spread=0.5, n_items=20):
     own = f + np.sqrt(0.5 + spread**2) * rng.standard_normal((n_people, n_items))
     user = np.repeat(np.arange(n_people), n_items * (n_items - 1) // 2)
     order = np.argsort(-own, axis=1)
-    first, second = np.triu_indices(n_items, 1)
-    data = pc.Comparisons.from_pairs(
-        order[:, first].ravel(), order[:, second].ravel(), user=user, items=range(n_items)
-    )
+    pairs = (order[:, places].ravel() for places in np.triu_indices(n_items, 1))
+    data = pc.Comparisons.from_pairs(*pairs, user=user, items=range(n_items))
     return f / np.sqrt(1.0 + 2.0 * spread**2), data
 
 
@@ -82,13 +76,10 @@ def test_the_covariance_is_the_sandwich_with_the_prior_in_it():
     learned, plain = gp.state_.learned, replace(gp.posterior_, widening=None)
     edges, sites = learned.problem.edges, learned.sites
     pull = np.zeros((n, n))
-    pull[edges.ends] = sites.nu - sites.tau * (
-        plain.mean[edges.ends[0]] - plain.mean[edges.ends[1]]
-    )
-    scores = np.zeros((n_people, n))
+    pull[edges.ends] = sites.nu - sites.tau * plain.difference(*edges.ends).mean
     score = data.count * pull[data.winner, data.loser]
-    np.add.at(scores, (data.user, data.winner), score)
-    np.add.at(scores, (data.user, data.loser), -score)
+    scores = np.zeros((n_people, n))
+    np.add.at(scores, data.user, score[:, None] * dense_rows(data.winner, data.loser, n))
     scores -= scores.mean(axis=0)
     M = n_people / (n_people - 1) * scores.T @ scores
     cov = plain.covariance()
@@ -128,27 +119,10 @@ def test_every_prediction_sees_the_same_width():
 
 def test_without_names_nothing_changes():
     _, data = study(4, spread=1.0)
-    pooled, few = fitted(data.pooled()), fitted(data.split(0.5, random_state=0)[0].for_user(3))
-    assert pooled.posterior_.widening is None
-    assert few.posterior_.widening is None
-    assert fitted(study(4, n_people=4)[1]).posterior_.widening is None
+    pooled, one = fitted(data.pooled()), data.split(0.5, random_state=0)[0].for_user(3)
+    for model in (pooled, fitted(one), fitted(study(4, n_people=4)[1])):
+        assert model.posterior_.widening is None
     np.testing.assert_array_equal(std(pooled), std(fitted(data, clustered=False)))
-
-
-def test_telling_and_withdrawing_keep_who_said_what(tmp_path):
-    _, data = study(5, spread=1.0, n_people=20)
-    train, more = data.split(0.2, random_state=0)
-    whole = fitted(data)
-    told = fitted(train).tell(more, reconverge=True)
-    np.testing.assert_allclose(std(told), std(whole), rtol=1e-5)
-    back = fitted(data).withdraw(more)
-    np.testing.assert_allclose(std(back), std(fitted(train)), rtol=1e-5)
-    whole.save(tmp_path / "model")
-    again = pc.load(tmp_path / "model")
-    np.testing.assert_array_equal(std(again), std(whole))
-    assert again.report_ == whole.report_
-    again.tell(more), whole.tell(more)
-    np.testing.assert_array_equal(std(again), std(whole))
 
 
 def test_answers_without_a_name_are_nobodys():

@@ -9,24 +9,20 @@ import penchant as pc
 from penchant.gp import Normal, RaterAnswers, at_typical_scale, rater_levels
 from penchant.kernels import Independent
 from penchant.likelihoods import Outcomes, Probit, Raters
+from tests.simulation import duels
 
 
 def camps(seed=0, n_each=30, n_items=8):
     """20 people, 10 who like the opposite, and 10 who click at random."""
     rng = np.random.default_rng(seed)
-    f = 2.0 * rng.standard_normal(n_items)
-    taste = np.repeat([1.0, -1.0, 0.0], [20, 10, 10])
-    user = np.repeat(np.arange(40), n_each)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + rng.integers(1, n_items, size=len(user))) % n_items
-    won = taste[user] * (f[a] - f[b]) + rng.standard_normal(len(user)) > 0
-    names = [f"{('many', 'few', 'random')[(u >= 20) + (u >= 30)]} {u}" for u in range(40)]
-    return pc.Comparisons.from_pairs(
-        np.where(won, a, b),
-        np.where(won, b, a),
-        user=[names[u] for u in user],
-        items=range(n_items),
+    taste, camp = (
+        np.repeat(of_camp, [20, 10, 10])
+        for of_camp in ([1.0, -1.0, 0.0], ["many", "few", "random"])
     )
+    own = np.outer(taste, 2.0 * rng.standard_normal(n_items))
+    user = np.repeat(np.arange(40), n_each)
+    pairs, names = duels(rng, own, user=user), [f"{camp[u]} {u}" for u in user]
+    return pc.Comparisons.from_pairs(*pairs, user=names, items=range(n_items))
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +67,11 @@ def test_pooled_raters_are_held_against_everybody():
     rng = np.random.default_rng(0)
     f, rate = 1.5 * rng.standard_normal(10), np.repeat([0.02, 0.3, 0.9], 15)
     user = np.repeat(np.arange(45), 60)
-    a = rng.integers(10, size=len(user))
-    b = (a + rng.integers(1, 10, size=len(user))) % 10
-    won = f[a] - f[b] + rng.standard_normal(len(user)) > 0
-    won = np.where(rng.random(len(user)) < rate[user], rng.random(len(user)) < 0.5, won)
-    winner, loser = np.where(won, a, b), np.where(won, b, a)
-    data = pc.Comparisons.from_pairs(winner, loser, user=user, items=range(10))
+    pairs = np.array(duels(rng, f, len(user)))
+    turned = rng.random(len(user)) < 0.5 * rate[user]  # half of the random answers
+    data = pc.Comparisons.from_pairs(
+        *np.where(turned, pairs[::-1], pairs), user=user, items=range(10)
+    )
     model = pc.PreferenceGP(raters="lapse", random_state=0).fit(None, data)
     table = sorted(model.raters_)
     held = [row.low <= 1.0 - rate[row.user] <= row.high for row in table]
@@ -134,54 +129,36 @@ def test_flat_differences_are_scaled_up_and_others_left():
 
 def test_raters_survive_telling_withdrawing_files_and_copies(judged, tmp_path):
     judged.save(tmp_path / "model")
-    again = pc.load(tmp_path / "model")
+    again, users = pc.load(tmp_path / "model"), list(camps().users)
     assert again.raters_ == judged.raters_ == pickle.loads(pickle.dumps(judged)).raters_
     assert again.likelihood_ == judged.likelihood_
     newcomer = pc.Comparisons.from_pairs([0] * 3, [1] * 3, user=["somebody new"] * 3)
     again.tell(newcomer)
     assert {row.user: row.answers for row in again.raters_}["somebody new"] == 3
     again.withdraw(newcomer)
-    np.testing.assert_allclose(
-        again.predict(users=list(camps().users)),
-        judged.predict(users=list(camps().users)),
-        atol=1e-4,
-    )
-
-
-def test_a_pooled_model_keeps_raters_through_a_file(tmp_path):
-    model = pc.PreferenceGP(Independent(1.0), raters="lapse", optimize=None).fit(None, camps())
-    model.save(tmp_path / "model")
-    again = pc.load(tmp_path / "model")
-    assert again.raters_ == model.raters_
-    answer = camps()
-    one = answer._with_count((np.arange(len(answer)) == 3).astype(int))
-    for each in (again, model):
-        each.withdraw(one)
-    np.testing.assert_array_equal(again.predict(), model.predict())
-    with pytest.raises(pc.DataError, match="give user="):
-        model.withdraw([(int(answer.winner[0]), int(answer.loser[0]))])
+    np.testing.assert_allclose(again.predict(users=users), judged.predict(users=users), atol=1e-4)
 
 
 def test_the_table_prints_and_converts(judged):
     table = judged.raters_
     assert "reliability" in str(table)
     assert "<table>" in table[:3]._repr_html_()
-    frame = table.to_pandas()
-    assert list(frame.columns) == ["user", "answers", "reliability", "low", "high"]
-    assert (frame["low"] <= frame["reliability"]).all()
-    assert (frame["reliability"] <= frame["high"]).all()
-    assert frame["answers"].sum() == 1200
+    columns = ["user", "answers", "reliability", "low", "high"]
+    assert list(table.to_pandas().columns) == columns
     assert table["reliability"][0] == table[0].reliability
 
 
 def test_what_cannot_be_judged_is_refused():
     nobody = pc.Comparisons.from_pairs([0, 1], [1, 2])
+    pooled = pc.PreferenceGP(Independent(1.0), raters="lapse", optimize=None).fit(None, camps())
+    pair = int(camps().winner[0]), int(camps().loser[0])
     for why, ask in (
         ("who gave each answer", lambda: pc.PreferenceGP(raters="lapse").fit(None, nobody)),
         ("who gave each answer", lambda: pc.PreferenceGP(optimize=None).fit(None, nobody).raters_),
         ("finitely many", lambda: Raters(pc.likelihoods.Gaussian())),
         ("strictly within", lambda: Raters(Probit(), "lapse", (1.0,))),
         ("'lapse' or 'noise'", lambda: Raters(Probit(), "speed")),
+        ("give user=", lambda: pooled.withdraw([pair])),
     ):
         with pytest.raises(pc.DataError, match=why):
             ask()

@@ -7,24 +7,23 @@ from penchant.gp import Differences, ItemHyper, ItemProblem, Rows, Settings, sol
 from penchant.kernels import RBF, Inputs
 from penchant.likelihoods import Gaussian, Outcomes, Probit
 from penchant.numerics import linalg
+from tests.gp.problems import assert_posterior, dense_rows
+from tests.simulation import duels
 
 
 @pytest.fixture
-def design(rng):
-    winner = rng.integers(6, size=20)
-    loser = (winner + 1 + rng.integers(5, size=20)) % 6
-    return Differences(winner, loser, 6)
+def operator(rng):
+    """Makes A of twenty random pairs of so many points, and the same as a dense matrix."""
+
+    def make(n_points):
+        ends = duels(rng, np.zeros(n_points), 20)
+        return Differences(*ends, n_points), dense_rows(*ends, n_points)
+
+    return make
 
 
-def dense_operator(design):
-    A = np.zeros((len(design.winner), design.n_points))
-    A[np.arange(len(A)), design.winner] += 1
-    A[np.arange(len(A)), design.loser] -= 1
-    return A
-
-
-def test_item_operator_equals_its_dense_matrix(design, rng):
-    A = dense_operator(design)
+def test_item_operator_equals_its_dense_matrix(operator, rng):
+    design, A = operator(6)
     x, y = rng.standard_normal(6), rng.standard_normal(20)
     np.testing.assert_allclose(design.forward(x), A @ x)
     np.testing.assert_array_equal(design.matrix().toarray(), A)
@@ -32,11 +31,9 @@ def test_item_operator_equals_its_dense_matrix(design, rng):
 
 
 @pytest.mark.parametrize(("n_points", "is_dense"), [(6, True), (30, False)])
-def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
-    winner = rng.integers(n_points, size=20)
-    loser = (winner + 1 + rng.integers(n_points - 1, size=20)) % n_points
-    design, w = Differences(winner, loser, n_points), rng.random(20)
-    A, L = dense_operator(design), design.laplacian(w)
+def test_the_laplacian_is_dense_where_the_graph_is(operator, rng, n_points, is_dense):
+    (design, A), w = operator(n_points), rng.random(20)
+    L = design.laplacian(w)
     assert isinstance(L, np.ndarray) == is_dense
     rows = rng.standard_normal((n_points, 3))
     np.testing.assert_allclose(
@@ -46,12 +43,8 @@ def test_the_laplacian_is_dense_where_the_graph_is(rng, n_points, is_dense):
 
 
 @pytest.mark.parametrize("n_points", [6, 600])  # few points: one dense product; many: gathers
-def test_edge_variances_by_both_routes(rng, n_points):
-    winner = rng.integers(n_points, size=20)
-    loser = (winner + 1) % n_points
-    design = Differences(winner, loser, n_points)
-    half = rng.standard_normal((4, n_points))
-    A = dense_operator(design)
+def test_edge_variances_by_both_routes(operator, rng, n_points):
+    (design, A), half = operator(n_points), rng.standard_normal((4, n_points))
     np.testing.assert_allclose(design.variances(half), np.diag(A @ half.T @ half @ A.T))
 
 
@@ -88,8 +81,7 @@ def test_rows_of_weighted_sums_have_the_posterior_of_the_dense_formula(rng, m):
     posterior = problem.posterior(solve(problem, ItemHyper(kernel, Gaussian(noise))))
     K = kernel(universe)
     gain = K @ A.T @ np.linalg.inv(A @ K @ A.T + noise * np.eye(m))
-    np.testing.assert_allclose(posterior.mean, gain @ margin, atol=1e-7)
-    np.testing.assert_allclose(posterior.covariance(), K - gain @ A @ K, atol=1e-7)
+    assert_posterior(posterior, gain @ margin, K - gain @ A @ K, 1e-7)
     _, known = problem.predict(posterior, np.arange(m))
     np.testing.assert_allclose(known.mean, A @ posterior.mean, atol=1e-9)
     np.testing.assert_allclose(known.var, np.diag(A @ posterior.covariance() @ A.T), atol=1e-9)

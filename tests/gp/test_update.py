@@ -8,18 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penchant.data import Comparisons
-from penchant.gp import (
-    FitState,
-    ItemHyper,
-    ItemProblem,
-    Rows,
-    Settings,
-    match,
-    rank_one_update,
-    solve,
-)
+from penchant.gp import FitState, Rows, rank_one_update
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Gaussian, Lapse, Logit, Outcomes, Probit, Ties
+from tests.gp.problems import assert_posterior, dense_rows, solved
 
 N_ITEMS = 12
 X = np.random.default_rng(0).standard_normal((N_ITEMS, 2))
@@ -58,14 +50,12 @@ def tell(learned, more, reconverge=None):
 
 
 def learn(data, likelihood, rule="ep", kernel=KERNEL, rank=None):
-    universe = Inputs(X, index=np.arange(N_ITEMS))
-    problem = ItemProblem(universe, Rows.pooled(data), Settings(rule), rank)
-    return FitState.of(data, problem, solve(problem, ItemHyper(kernel, likelihood)))
+    how = {"rule": rule, "tolerance": 1e-7, "rank": rank}
+    return FitState.of(data, *solved(data, kernel, likelihood, X, **how)[:2])
 
 
 def assert_same(one, other, atol=1e-6):
-    np.testing.assert_allclose(one.posterior.mean, other.posterior.mean, atol=atol)
-    np.testing.assert_allclose(one.posterior.covariance(), other.posterior.covariance(), atol=atol)
+    assert_posterior(one.posterior, other.posterior.mean, other.posterior.covariance(), atol)
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=atol)
     assert one.data == other.data
 
@@ -119,34 +109,18 @@ def test_absorbing_one_answer_matches_the_moments_of_its_update():
     s = before.covariance()[:, 3] - before.covariance()[:, 7]
     difference = before.difference(np.array([3]), np.array([7]))
     _, d1, d2 = Probit().tilted(*difference, Outcomes(None, None))
-    np.testing.assert_allclose(after.mean, before.mean + d1 * s, atol=1e-9)
-    np.testing.assert_allclose(
-        after.covariance(), before.covariance() - d2 * np.outer(s, s), atol=1e-9
-    )
+    cov = before.covariance() - d2 * np.outer(s, s)
+    assert_posterior(after, before.mean + d1 * s, cov, 1e-9)
 
 
 def test_absorbing_keeps_sites_by_which_the_posterior_can_be_worked_out_again():
     learned = learn(answers(30, 1), Probit())
     absorbed = absorb(learned, answers(4, 2))
-    edges = Rows.pooled(absorbed.data)
-    L = np.zeros((N_ITEMS, N_ITEMS))
-    shift = np.zeros(N_ITEMS)
-    for winner, loser, c, tau, nu in zip(
-        edges.items[edges.winner],
-        edges.items[edges.loser],
-        edges.count,
-        absorbed.sites.tau,
-        absorbed.sites.nu,
-        strict=True,
-    ):
-        d = np.zeros(N_ITEMS)
-        d[winner], d[loser] = 1.0, -1.0
-        L += c * tau * np.outer(d, d)
-        shift += c * nu * d
+    edges, sites = Rows.pooled(absorbed.data), absorbed.sites
+    A = dense_rows(*edges.ends, N_ITEMS)
     K = KERNEL(Inputs(X, index=np.arange(N_ITEMS)))
-    cov = np.linalg.inv(np.linalg.inv(K) + L)
-    np.testing.assert_allclose(absorbed.posterior.covariance(), cov, atol=1e-8)
-    np.testing.assert_allclose(absorbed.posterior.mean, cov @ shift, atol=1e-8)
+    cov = np.linalg.inv(np.linalg.inv(K) + (A.T * edges.count * sites.tau) @ A)
+    assert_posterior(absorbed.posterior, cov @ A.T @ (edges.count * sites.nu), cov, 1e-8)
 
 
 def test_absorbing_is_near_what_settling_gives():
@@ -170,25 +144,3 @@ def test_a_basis_that_is_bounded_on_purpose_absorbs_everything():
     stranger = answers(3, 5)
     told = tell(learned, stranger, reconverge=False)
     assert told.n_pending_sites == stranger.n_comparisons
-
-
-def test_rows_are_found_by_value():
-    def rows(*pairs):
-        winner, loser = np.array(pairs, dtype=int).reshape(-1, 2).T
-        return Rows(winner, loser, np.ones(len(pairs)), Outcomes())
-
-    known, sought = rows((1, 0), (1, 2), (2, 0)), rows((2, 0), (1, 0), (3, 0))
-    assert match(known, sought).tolist() == [2, 0, -1]
-    assert match(rows(), sought).tolist() == [-1, -1, -1]
-
-
-def test_taking_answers_back_equals_never_having_had_them():
-    data = answers(40, 3)
-    rows = np.zeros(len(data), dtype=int)
-    rows[::3] = data.count[::3]
-    left, taken = data._with_count(data.count - rows), data._with_count(rows)
-    learned = learn(data, Probit())
-    less = data.without(taken)
-    assert less == left
-    settled = learned.reconverge(less, replace(learned.problem, edges=Rows.pooled(less)))
-    assert_same(settled, learn(left, Probit()))

@@ -78,12 +78,8 @@ def users_task():
 
 RULES = ("ep", "laplace", "variational")
 ITEMS = [
-    *[
-        (k, r, "wins")
-        for k in ("probit", "logit", "lapse")
-        for r in ("ep", "laplace", "variational")
-    ],
-    *[("ties", rule, "ties") for rule in ("ep", "laplace", "variational")],
+    *[(name, rule, "wins") for name in ("probit", "logit", "lapse") for rule in RULES],
+    *[("ties", rule, "ties") for rule in RULES],
     *[("gaussian", rule, "margins") for rule in ("ep", "exact")],
 ]
 
@@ -134,7 +130,7 @@ def test_items_with_learned_hyperparameters(name):
     assert_as_recorded(f"items-{start}-{name}", model, pairs, tolerance=tolerance)
 
 
-@pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("likelihood", ["probit", "logit", "ties"])
 def test_users_at_given_hyperparameters(likelihood, rule):
     X, Z, data, pairs, users = users_task()

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from penchant.communities import (
-    ChainPlan,
-    MixtureData,
-    start_chain,
-    sweep_chain,
-)
+from penchant.communities import ChainPlan, MixtureData, start_chain, sweep_chain
 from penchant.gp import Settings
 from penchant.kernels import Independent
 from penchant.likelihoods import Probit

@@ -13,8 +13,9 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp.loop import Callback, Hyper, Problem, Report, Solution, State, gradient, solve
-from penchant.gp.rows import match, sites_at
+from penchant.gp.loop import Problem, Solution, gradient, solve
+from penchant.gp.protocol import Callback, Hyper, Report, State
+from penchant.gp.rows import match
 from penchant.gp.rules import RULES, Sites, propose
 from penchant.numerics.optimize import VALUE_TOLERANCE, Move, minimize_in_box
 from penchant.numerics.types import FloatArray
@@ -22,7 +23,7 @@ from penchant.numerics.types import FloatArray
 SITE_TOLERANCE = 1e-3
 """Of sites while learning: the evidence is stationary in them, so that it errs by about 1e-6."""
 FIRST_TOLERANCE = 1e-2
-"""Of sites where a single slope is needed: the proposed sites, a sweep on, are 20 times closer."""
+"""Of sites where a single slope is needed."""
 LEARNING_FACTOR_TOLERANCE = 1e-7
 """Of the prior's factor while learning."""
 MAX_STEPS = 100
@@ -109,14 +110,18 @@ def maximize_evidence(
     begin: StartingPoint | None = None,
     callback: Callback | None = None,
 ) -> Solution[Hyper, State]:
-    """Maximise the evidence times a weak prior around `start`, with random restarts.
+    """Maximise the evidence times a weak prior around `start`.
 
-    begin: the first point, where it is not `start`.
+    n_restarts: from draws around the first point, by `rng`. begin: the first point, where it is not
+    `start`.
     """
     rough = problem.while_learning()
     centre, sites, curvature = begin or StartingPoint(start.theta)
-    optima = []
-    for theta in _starts(centre, start.bounds, n_restarts, rng):
+    starts, optima = [centre], []
+    if rng is not None:
+        draws = centre + RESTART_SPREAD * rng.standard_normal((n_restarts, len(centre)))
+        starts += [*np.clip(draws, *start.bounds.T)]
+    for theta in starts:
         evidence = _Evidence(rough, start, sites)
         near = None if curvature is None else _one_step(evidence, theta, start.bounds, curvature)
         limits = Limits(MAX_STEPS, curvature)
@@ -140,37 +145,18 @@ def _one_step(
 
 
 class _Evidence:
-    """Penalised log evidence and its slope, sites warm-started from the last evaluation.
-
-    Given sites to begin with, each evaluation starts from the sites proposed last: a sweep less.
-    """
+    """Penalised log evidence and its slope, sites warm-started from the last evaluation."""
 
     def __init__(self, problem: Problem[Any, Any], start: Any, sites: Sites | None) -> None:
         self.problem, self.start, self.sites = problem, start, sites
-        self.is_ahead = sites is not None
 
     def __call__(
         self, theta: FloatArray, tolerance: float = 0.0
     ) -> tuple[float, FloatArray, Sites]:
         solution = solve(self.problem, self.start.at(theta), self.sites, tolerance)
-        slope = gradient(self.problem, solution)
-        inference = solution.inference
-        self.sites = inference.sites
-        if self.is_ahead and inference.proposed is not None:
-            self.sites = inference.proposed
+        slope, self.sites = gradient(self.problem, solution), solution.inference.sites
         penalty, penalty_slope = solution.hyper.log_prior(self.start)
         return solution.log_evidence + penalty, slope + penalty_slope, self.sites
-
-
-def _starts(
-    begin: FloatArray, bounds: FloatArray, n_restarts: int, rng: np.random.Generator | None
-) -> list[FloatArray]:
-    """The given start, then draws around it inside the bounds."""
-    if rng is None:
-        return [begin]
-    low, high = bounds.T
-    draws = begin + RESTART_SPREAD * rng.standard_normal((n_restarts, len(begin)))
-    return [begin, *np.clip(draws, low, high)]
 
 
 def expectation_maximize(
@@ -250,19 +236,20 @@ class FitState(Generic[P]):
         if len(before.keys) != len(rows.keys):  # the first answers with an order or covariates
             return None
         place = match(before, rows)
-        sites = sites_at(self.sites, place)
+        known = place >= 0
+        tau, nu = (np.where(known, site[place], 0.0) for site in (self.sites.tau, self.sites.nu))
         cliques, rule = rows.outcomes.cliques, RULES[problem.settings.rule]
         n = len(rows) - (0 if cliques is None else cliques.n_edges)
-        new, marginals = problem.predict(self.posterior, np.flatnonzero(place[:n] < 0))
+        new, marginals = problem.predict(self.posterior, np.flatnonzero(~known[:n]))
         if len(new):
             zeros, outcomes = Sites.zeros(len(new)), rows.outcomes.part(new)
             proposal = propose(rule, marginals, zeros, self.hyper.likelihood, outcomes)
-            sites.tau[new], sites.nu[new] = proposal.tau, proposal.nu
+            tau[new], nu[new] = proposal.tau, proposal.nu
         if cliques is not None:
             # an edge sums over all choices that share it, so that all follow from the means again
             every = np.arange(n, len(rows))
-            known, marginals = problem.predict(self.posterior, every)
-            if len(known) == len(every):
+            covered, marginals = problem.predict(self.posterior, every)
+            if len(covered) == len(every):
                 scale = self.hyper.likelihood.choice_scale or 1.0
-                sites.tau[n:], sites.nu[n:], _ = cliques.sites(marginals.mean, scale)
-        return sites
+                tau[n:], nu[n:], _ = cliques.sites(marginals.mean, scale)
+        return Sites(tau, nu)

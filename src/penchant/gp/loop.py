@@ -4,20 +4,26 @@
 sweep leaves a third of every move, mostly because the means follow slowly; steps at frozen
 covariances take the means there first, and a sweep then leaves a twentieth.
 
-`solve` is inference under given hyperparameters, `gradient` the slope of its evidence. `Problem` is
-the protocol between this engine and its models: `items` has one utility an item, `users` one a user
-and item, `dynamic` one an item and period.
+`solve` is inference under given hyperparameters, `gradient` the slope of its evidence. A model is a
+`Problem`: `items` has one utility an item, `users` one a user and item, `dynamic` one an item and
+period.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from penchant.errors import DataError, NumericalError
 from penchant.gp.posterior import Normal
+from penchant.gp.protocol import Callback as Callback
+from penchant.gp.protocol import Hyper, Inference, Prior, State, SweepParts
+from penchant.gp.protocol import Report as Report
+from penchant.gp.protocol import Schedule as Schedule
+from penchant.gp.protocol import Settings as Settings
+from penchant.gp.protocol import SweepSummary as SweepSummary
 from penchant.gp.rows import Rows
 from penchant.gp.rules import BLOCK, RULES, Proposal, Sites, mean_slopes, parameter_slopes, propose
 from penchant.likelihoods import Likelihood, Outcomes
@@ -44,181 +50,6 @@ ROUGH_TOLERANCE = 1e-3
 """Of the sites then."""
 COARSE_SHARE = 0.7
 """A coarse factor of more than this share of the full rank saves nothing."""
-
-
-class GaussianState(Protocol):
-    """A Gaussian posterior given sites: all that the loop needs of it."""
-
-    @property
-    def mean(self) -> FloatArray:
-        """(m,) posterior means of the rows' g."""
-
-    @property
-    def var(self) -> FloatArray:
-        """(m,) posterior variances of the rows' g."""
-
-    @property
-    def log_det(self) -> float:
-        """log |I + K L|."""
-
-    @property
-    def quadratic(self) -> float:
-        """bᵀ Σ b."""
-
-    @property
-    def jitter(self) -> float:
-        """Added to a diagonal so that a factor succeeded."""
-
-    def covariance_times(self, y: FloatArray) -> FloatArray:
-        """A Σ Aᵀ y, (m,): the change of the rows' means by a shift y of their sites."""
-
-
-State = TypeVar("State", bound=GaussianState)
-State_co = TypeVar("State_co", bound=GaussianState, covariant=True)
-Refresh = Callable[[FloatArray, FloatArray], State]
-Callback = Callable[[int, float], None]
-"""Called after each sweep or evaluation with their number and the (best) log evidence."""
-
-
-class Prior(Protocol[State_co]):
-    """A Gaussian prior at one setting of the hyperparameters, factored."""
-
-    @property
-    def rank(self) -> int:
-        """Of the factor over items."""
-
-    @property
-    def residual(self) -> float:
-        """The largest variance that the factor leaves out."""
-
-    @property
-    def space(self) -> str:
-        """Where the linear algebra happens."""
-
-    @property
-    def flops(self) -> float:
-        """Of the dense algebra of one `refresh`."""
-
-    def refresh(self, weight: FloatArray, shift: FloatArray) -> State_co:
-        """The posterior given sites of precision `weight` and shift `shift`, (m,) each."""
-
-    def coarse(self, tolerance: float) -> Self:
-        """The same prior with a factor of lower rank, for the first sites."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How long and how precisely to sweep."""
-
-    rule: str = "ep"
-    tolerance: float = 1e-7
-    max_sweeps: int = 200
-
-
-@dataclass(frozen=True)
-class Report:
-    """How inference went.
-
-    change: largest move of a site in the last sweep, in units of the row's posterior sd.
-    step: smallest damping step used (1 = undamped). jitter: added so that a factor succeeded.
-    residual: variance that the prior's factor leaves out. skipped: sites that stayed in the last
-    sweep because their cavity variance was not positive. n_people: how many people answered, where
-    a pooled model knows; widened: the ratio of its intervals to those of independent answers.
-    """
-
-    converged: bool
-    n_sweeps: int
-    change: float
-    tolerance: float
-    step: float = 1.0
-    jitter: float = 0.0
-    rank: int = 0
-    residual: float = 0.0
-    skipped: int = 0
-    space: str = "items"
-    n_evaluations: int = 0
-    optimizer: str = ""
-    n_people: int = 0
-    widened: float = 1.0
-
-    def about_people(self) -> str:
-        """Explain why intervals of a pooled model are wider than those of independent answers.
-
-        >>> print(Report(True, 5, 0.0, 1e-7, n_people=60, widened=1.5).about_people())
-        60 people answered, and answers of one person go together: intervals are 1.50 times as wide
-        as those of as many independent answers (clustered=False takes them for independent)
-        """
-        if not self.n_people:
-            return ""
-        return (
-            f"{self.n_people} people answered, and answers of one person go together: intervals "
-            f"are {self.widened:.2f} times as wide\nas those of as many independent answers "
-            "(clustered=False takes them for independent)"
-        )
-
-    def advice(self) -> str:
-        """Return the warning for inference that did not converge."""
-        if self.skipped:
-            return (
-                f"{self.skipped} comparisons could not be taken into account: the cavity variance "
-                "was not positive; the results are not exact: "
-                "try inference='variational', a likelihood without lapses, a smaller kernel "
-                "variance, or more noise in a Gaussian likelihood"
-            )
-        return (
-            f"inference stopped after {self.n_sweeps} sweeps with sites still moving by "
-            f"{self.change:.1e} (tolerance {self.tolerance:.0e}, smallest step {self.step:.3g}); "
-            "the results are usable but not exact: try inference='variational', a likelihood "
-            "without lapses, or a smaller kernel variance"
-        )
-
-
-@dataclass(frozen=True)
-class Inference(Generic[State]):
-    """A converged approximation, or one that is reported as not converged.
-
-    proposed: the sites that the rule proposes next, closer to the fixed point than `sites`.
-    """
-
-    state: State
-    sites: Sites
-    log_evidence: float
-    report: Report
-    proposed: Sites | None = None
-
-
-class SweepSummary(NamedTuple):
-    """A sweep's proposals, summed over all sites.
-
-    change: the largest move; turn, straight: inner products of the moves with the last ones, and of
-    the last ones with themselves; skipped: sites without a valid proposal; log_scale, quadratic:
-    terms of the evidence, for sites in parts.
-    """
-
-    change: float
-    turn: float
-    straight: float
-    skipped: int
-    log_scale: float = 0.0
-    quadratic: float = 0.0
-
-
-class SweepParts(Protocol):
-    """Comparisons in one part or in many: what the loop drives."""
-
-    @property
-    def log_evidence(self) -> float:
-        """log Z at the sites from which `propose` started."""
-
-    @property
-    def jitter(self) -> float:
-        """Added to a diagonal so that a factor succeeded."""
-
-    def propose(self, step: float) -> SweepSummary:
-        """Propose sites; step: the damping that the loop will use if the moves do not turn."""
-
-    def move(self, step: float) -> None:
-        """Move a share `step` of the way to the proposed sites, or raise NumericalError."""
 
 
 def sweep_parts(
@@ -274,7 +105,7 @@ class OnePart(Generic[State]):
 
     def __init__(
         self,
-        refresh: Refresh[State],
+        refresh: Callable[[FloatArray, FloatArray], State],
         likelihood: Likelihood,
         outcomes: Outcomes,
         count: FloatArray,
@@ -283,8 +114,16 @@ class OnePart(Generic[State]):
     ) -> None:
         self.refresh, self.count, self.rule = refresh, count, RULES[rule]
         self.likelihood, self.outcomes = likelihood, outcomes
-        self.state: Any
-        self.state, self.sites = _begin(refresh, count, sites)
+        self.state: Any = None
+        if sites is not None:
+            try:
+                self.state = refresh(count * sites.tau, count * sites.nu)
+            except NumericalError:
+                sites = None  # of negative precision, learned under another prior
+        if sites is None:
+            sites = Sites.zeros(len(count))
+            self.state = refresh(sites.tau, sites.nu)
+        self.sites = sites
         self.proposal: Any = None
         self.moves: FloatArray | None = None
 
@@ -296,7 +135,6 @@ class OnePart(Generic[State]):
 
     @property
     def jitter(self) -> float:
-        """Added to a diagonal so that a factor succeeded."""
         return float(self.state.jitter)
 
     def propose(self, step: float) -> SweepSummary:
@@ -322,7 +160,7 @@ class OnePart(Generic[State]):
 
 
 def infer(
-    refresh: Refresh[State],
+    refresh: Callable[[FloatArray, FloatArray], State],
     likelihood: Likelihood,
     outcomes: Outcomes,
     count: FloatArray,
@@ -335,20 +173,7 @@ def infer(
     """
     part = OnePart(refresh, likelihood, outcomes, count, settings.rule, sites)
     report = sweep_parts(part, settings, likelihood.log_concave)
-    proposed = Sites(part.proposal.tau, part.proposal.nu)
-    return Inference(part.state, part.sites, part.log_evidence, report, proposed)
-
-
-def _begin(refresh: Refresh[State], count: FloatArray, sites: Sites | None) -> tuple[State, Sites]:
-    """The state at the given sites; at zero where there are none or they do not fit this prior."""
-    if sites is not None:
-        try:
-            return refresh(count * sites.tau, count * sites.nu), sites
-        except NumericalError:
-            # sites of negative precision, learned under another prior
-            pass
-    zeros = Sites.zeros(len(count))
-    return refresh(zeros.tau, zeros.nu), zeros
+    return Inference(part.state, part.sites, part.log_evidence, report)
 
 
 def dot(x: FloatArray, y: FloatArray) -> float:
@@ -371,34 +196,29 @@ def scaled_moves(
     proposal: Proposal, sites: Sites, count: FloatArray, var: FloatArray
 ) -> FloatArray:
     """(2m,) moves of τ and ν, in units of each row's posterior precision and standard deviation."""
-    m = len(count)
-    moves = np.empty(2 * m)
+    moves = np.empty((2, len(count)))
 
     def work(rows: slice) -> None:
-        c, v, further = count[rows], var[rows], slice(m + rows.start, m + min(rows.stop, m))
-        moves[:m][rows] = c * (proposal.tau[rows] - sites.tau[rows]) * v
-        moves[further] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
+        c, v = count[rows], var[rows]
+        moves[0, rows] = c * (proposal.tau[rows] - sites.tau[rows]) * v
+        moves[1, rows] = c * (proposal.nu[rows] - sites.nu[rows]) * np.sqrt(v)
 
-    for_row_blocks(work, m, BLOCK)
+    for_row_blocks(work, len(count), BLOCK)
     if not np.isfinite([moves.max(initial=0.0), moves.min(initial=0.0)]).all():
         raise NumericalError(
             "inference produced a site that is not finite; scale the features, lower the "
             "kernel's variance, or raise a Gaussian likelihood's noise"
         )
-    return moves
+    return moves.ravel()
 
 
 def converge(
-    prior: Prior[State],
-    likelihood: Likelihood,
-    rows: Rows,
-    settings: Settings,
-    sites: Sites | None,
+    prior: Prior[State], likelihood: Likelihood, rows: Rows, settings: Settings, sites: Sites | None
 ) -> Inference[State]:
     """The loop's fixed point from the given sites (or none), in fewer sweeps than `infer`."""
 
     def sweep(tolerance: float, max_sweeps: int, start: Sites | None) -> Inference[State]:
-        limits = replace(settings, tolerance=tolerance, max_sweeps=max_sweeps)
+        limits = Settings(settings.rule, tolerance, max_sweeps)
         return infer(prior.refresh, likelihood, rows.outcomes, rows.count, limits, start)
 
     n_frozen = min(FROZEN_STEPS, int(prior.flops / (RULE_FLOPS * max(1, len(rows)))))
@@ -447,34 +267,6 @@ def _frozen_steps(
     return sites
 
 
-# The protocol between the engine and its models
-
-
-class Hyperparameters(Protocol):
-    """Kernels and a likelihood, with their free parameters in one vector."""
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """The likelihood; its parameters are the last of `theta`."""
-
-    @property
-    def theta(self) -> FloatArray:
-        """The prior's parameters, then the likelihood's, on unconstrained scales."""
-
-    @property
-    def bounds(self) -> FloatArray:
-        """(p, 2) box of `theta`."""
-
-    def at(self, theta: FloatArray) -> Self:
-        """The same with other parameters."""
-
-    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
-        """Weak log prior of all parameters around their start, and its slope in `theta`."""
-
-
-Hyper = TypeVar("Hyper", bound=Hyperparameters)
-
-
 class Solution(NamedTuple, Generic[Hyper, State]):
     """Inference under one setting of the hyperparameters."""
 
@@ -496,13 +288,6 @@ class Solution(NamedTuple, Generic[Hyper, State]):
         """The same solution with a note before what its report says of the optimiser."""
         notes = (note, self.inference.report.optimizer)
         return self.with_report(optimizer="; ".join(part for part in notes if part))
-
-
-class Schedule(NamedTuple):
-    """When EM stops: after so many rounds, or at a gain below this share of the evidence."""
-
-    rounds: int
-    tolerance: float
 
 
 class Problem(Protocol[Hyper, State]):
@@ -555,10 +340,7 @@ class Problem(Protocol[Hyper, State]):
 
 
 def solve(
-    problem: Problem[Hyper, State],
-    hyper: Hyper,
-    sites: Sites | None = None,
-    tolerance: float = 0.0,
+    problem: Problem[Hyper, State], hyper: Hyper, sites: Sites | None = None, tolerance: float = 0.0
 ) -> Solution[Hyper, State]:
     """Factor the prior and run inference, from the given sites or from those of a coarse factor.
 

@@ -8,27 +8,14 @@ G the `widening`.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
+from penchant.numerics import linalg
 from penchant.numerics.dispatch import on_cpu
-from penchant.numerics.linalg import (
-    EdgeIndex,
-    cholesky,
-    column_squares,
-    edge_variances,
-    gram,
-    multiply,
-    row_products,
-    row_squares,
-    solve_lower,
-    stack_rows,
-    take_columns,
-    to_numpy,
-)
 from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000
@@ -78,7 +65,7 @@ class Basis:
         cross = kernel(target, universe.take(self.first))
         if self.second is not None:
             cross -= kernel(target, universe.take(self.second))
-        return solve_lower(self.lower, cross.T, overwrite=True).T
+        return linalg.solve_lower(self.lower, cross.T, overwrite=True).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +89,13 @@ class EffectPosterior:
 
     def coupled(self, own_lower: FloatArray) -> FloatArray:
         """(r, q) C, by how much w, in units of its own precision, follows b; always NumPy's."""
-        return to_numpy(solve_lower(own_lower, self.coupling))
+        return linalg.to_numpy(linalg.solve_lower(own_lower, self.coupling))
 
     def covariance(self, own_lower: FloatArray) -> FloatArray:
         """(q, q) of β: sd (lower⁻ᵀ (I + CᵀC) lower⁻¹) sd, C the coupling."""
-        half = solve_lower(self.lower, np.diag(self.sd))
-        through = multiply(self.coupled(own_lower), half)
-        return gram(half) + gram(through)
+        half = linalg.solve_lower(self.lower, np.diag(self.sd))
+        through = linalg.multiply(self.coupled(own_lower), half)
+        return linalg.gram(half) + linalg.gram(through)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +135,10 @@ class Posterior:
     @cached_property
     def half(self) -> FloatArray:
         """(r + q, n) with halfᵀ half = Φ Cov(w) Φᵀ, the explained part of the covariance."""
-        own = solve_lower(self.lower, self.features.T)
+        own = linalg.solve_lower(self.lower, self.features.T)
         if self.widening is None:
             return own
-        return stack_rows(own, multiply(self.widening.T, own))
+        return linalg.stack_rows(own, linalg.multiply(self.widening.T, own))
 
     @property
     def widened(self) -> float:
@@ -164,12 +151,12 @@ class Posterior:
     @cached_property
     def mean(self) -> FloatArray:
         """(n,) posterior mean utilities."""
-        return _locked(multiply(self.features, self.coefficients))
+        return _locked(linalg.multiply(self.features, self.coefficients))
 
     @cached_property
     def var(self) -> FloatArray:
         """(n,) posterior variances of the utilities."""
-        variances: FloatArray = column_squares(self.half) + self._rest
+        variances: FloatArray = linalg.column_squares(self.half) + self._rest
         return _locked(variances)
 
     @cached_property
@@ -185,7 +172,7 @@ class Posterior:
         """
         n = len(others)
         contrast = self.half - others.half.mean(axis=1, keepdims=True)
-        variance: FloatArray = column_squares(contrast)
+        variance: FloatArray = linalg.column_squares(contrast)
         within = others._rest_sums(others)
         across = within if self is others else self._rest_sums(others)
         variance += self._rest - 2.0 * across / n + within.sum() / n**2
@@ -196,17 +183,18 @@ class Posterior:
         sums = np.zeros(len(self))
         mine, theirs = np.flatnonzero(self._rest), np.flatnonzero(others._rest)
         if len(mine) and len(theirs):
-            items, total = others.target.take(theirs), to_numpy(others.features[theirs].sum(axis=0))
+            items = others.target.take(theirs)
+            total = linalg.to_numpy(others.features[theirs].sum(axis=0))
             for start in range(0, len(mine), REST_BLOCK):
                 rows = mine[start : start + REST_BLOCK]
-                prior = to_numpy(self.kernel(self.target.take(rows), items).sum(axis=1))
-                sums[rows] = prior - multiply(self.features[rows], total)
+                prior = linalg.to_numpy(self.kernel(self.target.take(rows), items).sum(axis=1))
+                sums[rows] = prior - linalg.multiply(self.features[rows], total)
         return sums
 
     @cached_property
     def _rest(self) -> FloatArray:
         prior = self.kernel.diag(self.target)
-        rest = prior - row_squares(self.features)
+        rest = prior - linalg.row_squares(self.features)
         # differences of the size of rounding are not variance
         return np.where(rest > 1e-9 * prior, rest, 0.0)
 
@@ -216,39 +204,31 @@ class Posterior:
         open_pairs = np.flatnonzero((self._rest[first] > 0) & (self._rest[second] > 0))
         if len(open_pairs):
             a, b = first[open_pairs], second[open_pairs]
-            explained = row_products(self.features[a], self.features[b])
+            explained = linalg.row_products(self.features[a], self.features[b])
             prior = self.kernel.paired(self.target.take(a), self.target.take(b))
             between[open_pairs] = prior - explained
         return between
 
     def difference(self, first: IntArray, second: IntArray, z: FloatArray | None = None) -> Normal:
         """Marginals of f[first] − f[second], each (k,); z: (q, k), of zᵀβ more."""
-        explained = edge_variances(self.half, EdgeIndex(first, second))
+        explained = linalg.edge_variances(self.half, linalg.EdgeIndex(first, second))
         rest = self._rest[first] + self._rest[second] - 2.0 * self._rest_between(first, second)
         # of twins nothing but rounding is left, which must not be negative
         var = np.maximum(explained, 0.0) + np.maximum(rest, 0.0)
-        mean = self.mean[first] - self.mean[second]
-        if z is None or self.effects is None:
+        mean, effects = self.mean[first] - self.mean[second], self.effects
+        if z is None or effects is None:
             return Normal(mean, var)
-        return self._shifted(mean, var, first, second, z)
-
-    def _shifted(
-        self, mean: FloatArray, var: FloatArray, first: IntArray, second: IntArray, z: FloatArray
-    ) -> Normal:
-        """The marginals with the effects of z: with u = lower⁻¹(sd z), |u|² + |h − C u|² for |h|².
-
-        h = L⁻¹(φ_first − φ_second) and C the coupling, of the size q × n when they meet.
-        """
-        effects = cast(EffectPosterior, self.effects)
-        u = solve_lower(effects.lower, effects.sd[:, None] * z)
+        # with h = L⁻¹(φ_first − φ_second), C the coupling and u = lower⁻¹(sd z):
+        # |u|² + |h − C u|² for |h|²
+        u = linalg.solve_lower(effects.lower, effects.sd[:, None] * z)
         C = effects.coupled(self.lower)
         if self.widening is not None:  # as in `half`
-            C = np.concatenate([C, to_numpy(multiply(self.widening.T, C))])
-        meeting = to_numpy(multiply(self.half.T, C))
+            C = np.concatenate([C, linalg.to_numpy(linalg.multiply(self.widening.T, C))])
+        meeting = linalg.to_numpy(linalg.multiply(self.half.T, C))
         together = np.einsum("qk,kq->k", u, meeting[first] - meeting[second])
-        inflated = u + multiply(gram(C), u)
+        inflated = u + linalg.multiply(linalg.gram(C), u)
         var = var + np.einsum("qk,qk->k", u, inflated) - 2.0 * together
-        return Normal(mean + multiply(z.T, effects.mean), np.maximum(var, 0.0))
+        return Normal(mean + linalg.multiply(z.T, effects.mean), np.maximum(var, 0.0))
 
     def combined(self, items: IntArray, rows: Any) -> Normal:
         """Marginals (k,) of weighted sums of these items' utilities, rows: sparse (k, p)."""
@@ -256,53 +236,40 @@ class Posterior:
         var = np.asarray(rows.multiply(rows @ cov).sum(axis=1), dtype=np.float64).ravel()
         return Normal(rows @ self.mean[items], np.maximum(var, 0.0))
 
-    def prob(self, first: IntArray, second: IntArray) -> FloatArray:
-        """P(first preferred to second), (k,)."""
-        return self.likelihood.prob(*self.difference(first, second))
-
     def covariance(self, index: IntArray | None = None) -> FloatArray:
         """(k, k) posterior covariance of some items, or of all."""
         rows = np.arange(len(self)) if index is None else index
-        explained = gram(take_columns(self.half, rows))
+        explained = linalg.gram(linalg.take_columns(self.half, rows))
         if not self._rest[rows].any():
-            return to_numpy(explained)
-        features = self.features[rows]
-        return to_numpy(explained + self.kernel(self.target.take(rows)) - gram(features.T))
+            return linalg.to_numpy(explained)
+        return linalg.to_numpy(explained + self._rest_covariance(rows))
+
+    def _rest_covariance(self, items: IntArray) -> FloatArray:
+        """(k, k) unexplained prior covariance of some items."""
+        return self.kernel(self.target.take(items)) - linalg.gram(self.features[items].T)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
         noise = rng.standard_normal((len(self.coefficients), n_samples))
         if self.widening is not None:
             further = rng.standard_normal((self.widening.shape[1], n_samples))
-            noise += to_numpy(multiply(self.widening, further))
+            noise += linalg.to_numpy(linalg.multiply(self.widening, further))
         if n_samples < len(self.coefficients):
-            weights = solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
-            draws = to_numpy(multiply(self.features, weights))
+            weights = linalg.solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
+            draws = linalg.to_numpy(linalg.multiply(self.features, weights))
         else:  # the same numbers: with so many draws the factor of the covariance pays
-            draws = to_numpy(multiply(solve_lower(self.lower, self.features.T).T, noise))
+            half = linalg.solve_lower(self.lower, self.features.T)
+            draws = linalg.to_numpy(linalg.multiply(half.T, noise))
         draws += self.mean[:, None]
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
-            draws[unexplained] += self._sample_rest(unexplained, n_samples, rng)
+            noise = rng.standard_normal((len(unexplained), n_samples))
+            if len(unexplained) > JOINT_REST_LIMIT:
+                draws[unexplained] += np.sqrt(self._rest[unexplained])[:, None] * noise
+            else:
+                lower = linalg.cholesky(self._rest_covariance(unexplained), max_jitter=1e-3).lower
+                draws[unexplained] += linalg.to_numpy(linalg.multiply(lower, noise))
         return draws.T
-
-    def _sample_rest(self, items: IntArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        noise = rng.standard_normal((len(items), n_samples))
-        if len(items) > JOINT_REST_LIMIT:
-            return np.sqrt(self._rest[items])[:, None] * noise
-        features = self.features[items]
-        rest = self.kernel(self.target.take(items)) - gram(features.T)
-        return to_numpy(multiply(cholesky(rest, max_jitter=1e-3).lower, noise))
-
-
-class Sampled(Protocol):
-    """Utilities that can be drawn jointly."""
-
-    def __len__(self) -> int:
-        """n."""
-
-    def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
-        """(n_samples, n) joint draws."""
 
 
 class RankSummary(NamedTuple):
@@ -314,24 +281,19 @@ class RankSummary(NamedTuple):
 
 
 def summarize_ranks(
-    posterior: Sampled, level: float, n_samples: int, rng: np.random.Generator
+    posterior: Any, level: float, n_samples: int, rng: np.random.Generator
 ) -> RankSummary:
-    """Rank the items in each of many joint draws of the utilities.
+    """Rank the items in each of many joint draws, `posterior.sample`, of the utilities.
 
     Draws are taken in blocks; ranks are kept in 32 bits.
     """
     n = len(posterior)
-    ranks = np.empty((n_samples, n), dtype=np.int32)
+    ranks, places = np.empty((n_samples, n), dtype=np.int32), np.arange(1, n + 1, dtype=np.int32)
     block = max(1, SAMPLE_BLOCK // n)
     for start in range(0, n_samples, block):
         draws = posterior.sample(min(block, n_samples - start), rng)
-        order = np.argsort(-draws, axis=1)
-        np.put_along_axis(
-            ranks[start : start + len(draws)],
-            order,
-            np.arange(1, n + 1, dtype=np.int32)[None, :],
-            axis=1,
-        )
+        rows = ranks[start : start + len(draws)]
+        np.put_along_axis(rows, np.argsort(-draws, axis=1), places[None, :], axis=1)
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="nearest")
     return RankSummary((ranks == 1).mean(axis=0), low.astype(np.intp), high.astype(np.intp))

@@ -65,8 +65,7 @@ class RaterLevels(NamedTuple):
     def quantile(self, share: float) -> FloatArray:
         """(n,) quantiles of the levels, linear between grid points."""
         below = np.cumsum(self.prob, axis=0) - 0.5 * self.prob
-        found = [np.interp(share, column, self.level) for column in below.T]
-        return np.array(found)
+        return np.array([np.interp(share, column, self.level) for column in below.T])
 
 
 def rater_levels(answered: RaterAnswers, likelihood: Likelihood) -> RaterLevels:
@@ -76,9 +75,8 @@ def rater_levels(answered: RaterAnswers, likelihood: Likelihood) -> RaterLevels:
     level = expit(grid) if rated.kind == "lapse" else np.exp(grid)
     fit = np.empty((len(grid), answered.n_raters))
     for k, value in enumerate(level):
-        log_z = rated.tilted_at(
-            np.full(len(answered.mean), value), answered.mean, answered.var, answered.outcomes
-        ).log_z
+        levels = np.full(len(answered.mean), value)
+        log_z = rated.tilted_at(levels, answered.mean, answered.var, answered.outcomes).log_z
         fit[k] = np.bincount(answered.rater, answered.times * log_z, answered.n_raters)
     centre, spread = START[rated.kind]
     start = spread
@@ -86,9 +84,8 @@ def rater_levels(answered: RaterAnswers, likelihood: Likelihood) -> RaterLevels:
         log_joint = fit - 0.5 * ((grid[:, None] - centre) / spread) ** 2
         prob = np.exp(log_joint - logsumexp(log_joint, axis=0))
         means, before = grid @ prob, (centre, spread)
-        if (
-            rated.kind == "lapse"
-        ):  # the mean of log s is not identified beside the kernel's variance
+        # the mean of log s is not identified beside the kernel's variance
+        if rated.kind == "lapse":
             pseudo = PRIOR_RATERS * START["lapse"][0]
             centre = float(means.sum() + pseudo) / (len(means) + PRIOR_RATERS)
         total = float((((grid[:, None] - centre) ** 2) * prob).sum()) + PRIOR_RATERS * start**2
@@ -155,10 +152,8 @@ def _rated(
     cavities = leave_one_out(problem, hyper, before.sites, personal)
     if personal:
         cavities = at_typical_scale(rater, cavities, edges.count)
-    n_raters = len(likelihood.levels)
-    level = rater_levels(
-        RaterAnswers(rater, *cavities, edges.outcomes, edges.count, n_raters), likelihood
-    ).mean
+    answered = RaterAnswers(rater, *cavities, edges.outcomes, edges.count, len(likelihood.levels))
+    level = rater_levels(answered, likelihood).mean
     typical = float(level.mean()) if likelihood.kind == "lapse" else 1.0
     raters = replace(likelihood, levels=tuple(level.tolist()), typical=typical)
     after = solve(problem, hyper._replace(likelihood=raters), before.sites)

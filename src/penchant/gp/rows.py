@@ -10,8 +10,7 @@ Single pairs come first, then the edges of choices (`outcomes.cliques`).
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -19,21 +18,13 @@ from scipy import sparse
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.choices import clique_edges, decided_pairs
+from penchant.gp.effects import Covariates as Covariates
+from penchant.gp.effects import Runs
 from penchant.gp.posterior import EffectPosterior
-from penchant.gp.rules import BLOCK, Sites
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import (
-    EdgeIndex,
-    difference_variances,
-    edge_variances,
-    multiply,
-    multiply_laplacian,
-    multiply_sparse,
-    multiply_symmetric,
-    row_squares,
-)
+from penchant.numerics import linalg
 from penchant.numerics.random import ContentKeys, pair_keys
-from penchant.numerics.types import BoolArray, FloatArray, IntArray
+from penchant.numerics.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +45,29 @@ class Rows:
     items: IntArray = None  # type: ignore[assignment]
     user: IntArray = None  # type: ignore[assignment]
     period: IntArray = None  # type: ignore[assignment]
-    shown: "Covariates | None" = None
+    shown: Covariates | None = None
     sides: sparse.csr_array | None = None
 
     @classmethod
-    def of_comparisons(
-        cls,
-        data: Comparisons,
-        like: "Covariates | None" = None,
-        by_rater: bool = False,
-        by_user: bool = False,
+    def pooled(
+        cls, data: Comparisons, like: Covariates | None = None, by_rater: bool = False
     ) -> Self:
-        """Return comparisons as rows over all items.
+        """Return the rows of all users together, over the items that occur in them.
 
         like: known effects, which keep their names and priors. by_rater: the likelihood depends on
-        the rater. by_user: users have utilities of their own; otherwise they are pooled.
+        the rater.
         """
+        return cls._of(data, like, by_rater, by_user=False).compact()
+
+    @classmethod
+    def by_user(
+        cls, data: Comparisons, like: Covariates | None = None, by_rater: bool = False
+    ) -> Self:
+        """Return the rows of users with utilities of their own, over all items."""
+        return cls._of(data, like, by_rater, by_user=True)
+
+    @classmethod
+    def _of(cls, data: Comparisons, like: Covariates | None, by_rater: bool, by_user: bool) -> Self:
         made = has_covariates(data) or like is not None
         data = data.bare(keep=("first", "covariates") if made else ())
         if by_user and data.user is None:
@@ -92,7 +90,6 @@ class Rows:
         if data.rankings is None:
             return rows
         user, first, second, cliques = clique_edges(data.rankings, data.n_items)
-        shown = rows.shown
         return replace(
             rows,
             winner=np.append(rows.winner, first),
@@ -101,22 +98,8 @@ class Rows:
             count=np.append(rows.count, np.ones(cliques.n_edges)),
             outcomes=rows.outcomes._replace(cliques=cliques),
             user=None if rows.user is None else np.append(rows.user, user),
-            shown=None if shown is None else shown.padded(cliques.n_edges),
+            shown=None if rows.shown is None else rows.shown.padded(cliques.n_edges),
         )
-
-    @classmethod
-    def pooled(
-        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
-    ) -> Self:
-        """Return the rows of all users together, over the items that occur in them."""
-        return cls.of_comparisons(data, like, by_rater).compact()
-
-    @classmethod
-    def by_user(
-        cls, data: Comparisons, like: "Covariates | None" = None, by_rater: bool = False
-    ) -> Self:
-        """Return the rows of users with utilities of their own, over all items."""
-        return cls.of_comparisons(data, like, by_rater, by_user=True)
 
     @classmethod
     def between(
@@ -136,9 +119,9 @@ class Rows:
         """
         items = np.unique(sides.indices)
         few = sparse.csr_array(sides[:, items])
-        winner, loser = (np.asarray(few.argmax(axis=1)), np.asarray(few.argmin(axis=1)))
-        ends = winner.ravel().astype(np.intp), loser.ravel().astype(np.intp)
-        return cls(*ends, count, outcomes, items, sides=few)
+        heaviest = few.argmax(axis=1), few.argmin(axis=1)
+        winner, loser = (np.ravel(end).astype(np.intp) for end in heaviest)
+        return cls(winner, loser, count, outcomes, items, sides=few)
 
     def __len__(self) -> int:
         return len(self.winner)
@@ -188,10 +171,10 @@ class Rows:
         """A over points that stand in another order, point i at `position[i]`."""
         if self.sides is None:
             return Differences(position[self.winner], position[self.loser], len(position))
-        return SparseRows(sparse.csr_array(self.sides[:, np.argsort(position)]))
+        return Operator(sparse.csr_array(self.sides[:, np.argsort(position)]))
 
     @cached_property
-    def runs(self) -> "Runs":
+    def runs(self) -> Runs:
         """Runs of neighbouring rows that compare the same two items."""
         changes = (np.diff(self.winner) != 0) | (np.diff(self.loser) != 0)
         starts = np.append(0, 1 + np.flatnonzero(changes))
@@ -216,7 +199,7 @@ class Rows:
         """(m,) zᵀβ̂, by what is known of the effects."""
         if self.shown is None or effects is None:
             return np.zeros(len(self))
-        return multiply(self.shown.z.T, effects.mean)
+        return linalg.multiply(self.shown.z.T, effects.mean)
 
     @property
     def keys(self) -> tuple[IntArray | FloatArray, ...]:
@@ -260,9 +243,7 @@ class Rows:
             winner=np.where(won, first, second),
             loser=np.where(won, second, first),
             count=np.append(self.count[:n], count),
-            outcomes=Outcomes(
-                None if tie is None else np.append(tie, np.zeros(len(edge), dtype=bool))
-            ),
+            outcomes=Outcomes(None if tie is None else np.pad(tie, (0, len(edge)))),
             user=None if self.user is None else self.user[rows],
             shown=None if self.shown is None else self.shown.part(rows),
         )
@@ -283,6 +264,25 @@ class Keyed(Protocol):
         """(m,) columns that identify rows, beside their outcomes."""
 
 
+def match(known: Keyed, sought: Keyed) -> IntArray:
+    """(k,) the position of each sought row among the known ones, −1 where it is not there.
+
+    >>> three, ones = np.array([0, 1, 2]), np.ones(3)
+    >>> known = Rows(three, three[[1, 2, 0]], ones, Outcomes())
+    >>> sought = Rows(three[::-1], three[[0, 0, 1]], ones, Outcomes())
+    >>> match(known, sought).tolist(), match(known.part(three[:0]), sought).tolist()
+    ([2, -1, 0], [-1, -1, -1])
+    """
+    together = np.concatenate([_identity(known), _identity(sought)], axis=1)
+    order, n_known = np.lexsort(together), len(known.keys[0])
+    ranked = together[:, order]
+    code = np.empty(len(order), dtype=np.intp)
+    code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
+    place = np.full(len(order), -1, dtype=np.intp)
+    place[code[:n_known]] = np.arange(n_known)
+    return place[code[n_known:]]
+
+
 def _identity(rows: Keyed) -> FloatArray:
     """(k, m) numbers that identify rows, ties and margins included.
 
@@ -292,125 +292,21 @@ def _identity(rows: Keyed) -> FloatArray:
     m = len(rows.keys[0])
     n = m if cliques is None else m - cliques.n_edges
     outcomes = np.zeros((4, m))
-    outcomes[0, :n] = 0.0 if tie is None else tie
-    outcomes[1, :n] = 0.0 if margin is None else margin
-    outcomes[2, n:] = 1.0
-    outcomes[3, :n] = 0.0 if rater is None else rater
+    for row, column in zip(outcomes, (tie, margin, rater), strict=False):
+        if column is not None:
+            row[:n] = column
+    outcomes[3, n:] = 1.0
     return np.stack([*rows.keys, *outcomes])
 
 
-def match(known: Keyed, sought: Keyed) -> IntArray:
-    """(k,) the position of each sought row among the known ones, −1 where it is not there.
-
-    >>> three, ones = np.array([0, 1, 2]), np.ones(3)
-    >>> known = Rows(three, three[[1, 2, 0]], ones, Outcomes())
-    >>> match(known, Rows(three[::-1], three[[0, 0, 1]], ones, Outcomes())).tolist()
-    [2, -1, 0]
-    """
-    columns = _identity(known)
-    together = np.concatenate([columns, _identity(sought)], axis=1)
-    order = np.lexsort(together)
-    ranked = together[:, order]
-    code = np.empty(len(order), dtype=np.intp)
-    code[order] = np.cumsum(np.append(0, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)))
-    place = np.full(len(order), -1, dtype=np.intp)
-    n_known = columns.shape[1]
-    place[code[:n_known]] = np.arange(n_known)
-    return place[code[n_known:]]
-
-
-def sites_at(sites: Sites, place: IntArray) -> Sites:
-    """The sites at positions `place`, zero where that is −1."""
-    known = place >= 0
-    return Sites(np.where(known, sites.tau[place], 0.0), np.where(known, sites.nu[place], 0.0))
-
-
-# Operators: A as a matrix over the points that a prior is factored over
+# A as a matrix over the points that a prior is factored over
 
 DENSE_SHARE = 10
 """Form L when n² ≤ this × m: a number of a sparse product costs as much as ten of a dense one."""
 
 
-class Differences:
-    """A with rows e_winner − e_loser over `n_points` nodes.
-
-    >>> D = Differences(np.array([0, 1]), np.array([1, 2]), 3)
-    >>> D.forward(np.array([3.0, 2.0, 0.0])).tolist(), D.adjoint(np.ones(2)).tolist()
-    ([1.0, 2.0], [1.0, 0.0, -1.0])
-    """
-
-    def __init__(self, winner: IntArray, loser: IntArray, n_points: int) -> None:
-        self.winner, self.loser, self.n_points = winner, loser, n_points
-        self.ends = EdgeIndex(winner, loser)
-
-    @cached_property
-    def _pattern(self) -> tuple[sparse.csr_array, IntArray, IntArray]:
-        """The Laplacian's sparsity, and where each edge and each diagonal lands in its data."""
-        n = self.n_points
-        low = np.minimum(self.winner, self.loser)
-        high = np.maximum(self.winner, self.loser)
-        pairs, slot = np.unique(low * n + high, return_inverse=True)
-        i, j = pairs // n, pairs % n
-        k = len(pairs)
-        diagonal = np.arange(n)
-        # data = the position in (pairs, mirrored pairs, diagonal), carried through COO → CSR
-        tagged = sparse.coo_array(
-            (
-                np.arange(1, 2 * k + n + 1),
-                (np.concatenate([i, j, diagonal]), np.concatenate([j, i, diagonal])),
-            ),
-            shape=(n, n),
-        ).tocsr()
-        return tagged, slot.ravel(), tagged.data - 1
-
-    def forward(self, x: FloatArray) -> FloatArray:
-        """A x for x of shape (n_points, …)."""
-        return x[self.winner] - x[self.loser]
-
-    def adjoint(self, y: FloatArray) -> FloatArray:
-        """Aᵀ y for y of shape (m,)."""
-        n = self.n_points
-        won, lost = np.bincount(self.winner, y, n), np.bincount(self.loser, y, n)
-        return np.asarray(won - lost, dtype=np.float64)
-
-    def matrix(self, weight: FloatArray | None = None) -> sparse.csr_array:
-        """A itself, (m, n_points), its rows times `weight` (m,) where that is given."""
-        m = len(self.winner)
-        ones = np.ones(m) if weight is None else weight
-        columns = np.stack([self.winner, self.loser], axis=1).ravel()
-        values = np.stack([ones, -ones], axis=1).ravel()
-        ends = np.arange(0, 2 * m + 1, 2)
-        return sparse.csr_array((values, columns, ends), shape=(m, self.n_points))
-
-    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
-        """L = Aᵀ diag(weight) A; dense if the graph is."""
-        n = self.n_points
-        diagonal = np.bincount(self.winner, weight, n) + np.bincount(self.loser, weight, n)
-        if n * n <= DENSE_SHARE * len(weight):
-            won = np.bincount(self.winner * n + self.loser, weight, n * n).reshape(n, n)
-            L = np.asarray(-(won + won.T), dtype=np.float64)
-            L[np.diag_indices(n)] = diagonal
-            return L
-        tagged, slot, order = self._pattern
-        off = -np.bincount(slot, weight, (len(order) - n) // 2)
-        data = np.concatenate([off, off, diagonal])[order]
-        return sparse.csr_array((data, tagged.indices, tagged.indptr), shape=(n, n))
-
-    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
-        """L rows, for rows (n_points, r)."""
-        return multiply_laplacian(rows, self.ends, weight, self.laplacian)
-
-    def variances(self, half: FloatArray) -> FloatArray:
-        """diag(A Σ Aᵀ) for Σ = half.T @ half, half of shape (r, n_points)."""
-        return edge_variances(half, self.ends)
-
-    def variances_under(self, covariance: FloatArray) -> FloatArray:
-        """diag(A Σ Aᵀ) from the lower triangle of Σ."""
-        return difference_variances(covariance, self.winner, self.loser)
-
-
-class SparseRows:
-    """A as a sparse matrix, (m, n_points): the general case of `Differences`.
+class Operator:
+    """A as a sparse matrix, (m, n_points).
 
     A permutation is one, too: in comparison space every point is one comparison's difference.
     """
@@ -419,7 +315,7 @@ class SparseRows:
         self.A, self.n_points = A, A.shape[1]
 
     @classmethod
-    def permutation(cls, order: IntArray) -> "SparseRows":
+    def permutation(cls, order: IntArray) -> "Operator":
         """order: (m,) the row that each point stands for."""
         m = len(order)
         return cls(sparse.csr_array((np.ones(m), (order, np.arange(m))), shape=(m, m)))
@@ -429,29 +325,29 @@ class SparseRows:
         """(m,) of a permutation, the point of each row."""
         return self.A.indices.astype(np.intp)
 
+    def matrix(self, weight: FloatArray | None = None) -> sparse.csr_array:
+        """A, its rows times `weight` (m,) where that is given."""
+        return self.A if weight is None else sparse.csr_array(sparse.diags_array(weight) @ self.A)
+
     def forward(self, x: FloatArray) -> FloatArray:
-        """A x."""
+        """A x for x of shape (n_points, …)."""
         return np.asarray(self.A @ x, dtype=np.float64)
 
     def adjoint(self, y: FloatArray) -> FloatArray:
-        """Aᵀ y."""
+        """Aᵀ y for y of shape (m,)."""
         return np.asarray(self.A.T @ y, dtype=np.float64)
 
-    def matrix(self) -> sparse.csr_array:
-        """A itself."""
-        return self.A
-
-    def laplacian(self, weight: FloatArray) -> sparse.csr_array:
+    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
         """L = Aᵀ diag(weight) A."""
-        return sparse.csr_array(self.A.T @ (sparse.diags_array(weight) @ self.A))
+        return sparse.csr_array(self.matrix(weight).T @ self.matrix())
 
     def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
-        """L rows."""
-        return multiply_symmetric(self.laplacian(weight), rows)
+        """L rows, for rows (n_points, r)."""
+        return linalg.multiply_symmetric(self.laplacian(weight), rows)
 
     def variances(self, half: FloatArray) -> FloatArray:
-        """diag(A Σ Aᵀ) for Σ = halfᵀ half."""
-        return row_squares(multiply_sparse(self.A, half.T))
+        """diag(A Σ Aᵀ) for Σ = halfᵀ half, half of shape (r, n_points)."""
+        return linalg.row_squares(linalg.multiply_sparse(self.A, half.T))
 
     def variances_under(self, covariance: FloatArray) -> FloatArray:
         """diag(A Σ Aᵀ) from the lower triangle of Σ."""
@@ -459,133 +355,55 @@ class SparseRows:
         return np.asarray(self.A.multiply(self.A @ whole).sum(axis=1), dtype=np.float64).ravel()
 
 
-Operator = Differences | SparseRows
+class Differences(Operator):
+    """A with rows e_winner − e_loser over `n_points` nodes.
 
+    >>> D = Differences(np.array([0, 1]), np.array([1, 2]), 3)
+    >>> D.forward(np.array([3.0, 2.0, 0.0])).tolist(), D.adjoint(np.ones(2)).tolist()
+    ([1.0, 2.0], [1.0, 0.0, -1.0])
+    """
 
-# Further points: effects of how a comparison was made
+    def __init__(self, winner: IntArray, loser: IntArray, n_points: int) -> None:
+        self.winner, self.loser, self.n_points = winner, loser, n_points
+        self.ends = linalg.EdgeIndex(winner, loser)
 
-ORDER = "shown first"
-PRIOR_SD = 1.0
-"""Prior sd of an effect, in units of an answer's noise: of being shown first, and of a covariate at
-its root mean square. One effect does not identify its variance, so this is not learned; a shift of
-one turns equals into 84 : 16, and hardly any known effect is larger."""
+    def matrix(self, weight: FloatArray | None = None) -> sparse.csr_array:
+        m = len(self.winner)
+        ones = np.ones(m) if weight is None else weight
+        columns = np.stack([self.winner, self.loser], axis=1).ravel()
+        values = np.stack([ones, -ones], axis=1).ravel()
+        ends = np.arange(0, 2 * m + 1, 2)
+        return sparse.csr_array((values, columns, ends), shape=(m, self.n_points))
 
+    def forward(self, x: FloatArray) -> FloatArray:
+        return x[self.winner] - x[self.loser]
 
-@dataclass(frozen=True)
-class Covariates:
-    """Further points of rows: weights z (q, m), odd in the pair; names and prior sd of effects."""
+    def adjoint(self, y: FloatArray) -> FloatArray:
+        n = self.n_points
+        won, lost = np.bincount(self.winner, y, n), np.bincount(self.loser, y, n)
+        return np.asarray(won - lost, dtype=np.float64)
 
-    names: tuple[str, ...]
-    z: FloatArray
-    sd: FloatArray
+    def laplacian(self, weight: FloatArray) -> sparse.csr_array | FloatArray:
+        """L = Aᵀ diag(weight) A; dense if the graph is."""
+        n = self.n_points
+        if n * n > DENSE_SHARE * len(weight):
+            return super().laplacian(weight)
+        won = np.bincount(self.winner * n + self.loser, weight, n * n).reshape(n, n)
+        L = np.asarray(-(won + won.T), dtype=np.float64)
+        L[np.diag_indices(n)] = np.bincount(self.winner, weight, n)
+        L[np.diag_indices(n)] += np.bincount(self.loser, weight, n)
+        return L
 
-    @classmethod
-    def of(cls, data: Comparisons, like: "Covariates | None" = None) -> "Covariates | None":
-        """Order and covariates of the data, or None.
+    def laplacian_times(self, weight: FloatArray, rows: FloatArray) -> FloatArray:
+        return linalg.multiply_laplacian(rows, self.ends, weight, self.laplacian)
 
-        like: known effects, which come first and keep their priors; a column that these data lack
-        is zero.
-        """
-        columns = _columns(data)
-        names = () if like is None else like.names
-        names += tuple(name for name in columns if name not in names)
-        if not names:
-            return None
-        z = z_of(data, names)
-        sd = np.array(
-            [_prior_sd(name, row, data.count) for name, row in zip(names, z, strict=True)]
-        )
-        if like is not None:
-            sd[: len(like.names)] = like.sd
-        return cls(names, z, sd)
+    def variances(self, half: FloatArray) -> FloatArray:
+        return linalg.edge_variances(half, self.ends)
 
-    @classmethod
-    def known(cls, effects: EffectPosterior | None) -> "Covariates | None":
-        """Names and priors of known effects, without rows."""
-        if effects is None:
-            return None
-        return cls(effects.names, np.zeros((len(effects.names), 0)), effects.sd)
-
-    def part(self, rows: IntArray) -> "Covariates":
-        """Of some of the comparisons."""
-        return replace(self, z=self.z[:, rows])
-
-    def padded(self, n: int) -> "Covariates":
-        """The same with n rows of zeros after them."""
-        return replace(self, z=np.pad(self.z, ((0, 0), (0, n))))
-
-    @cached_property
-    def scaled(self) -> FloatArray:
-        """(q, m) in units in which every effect has prior variance one."""
-        return self.z * self.sd[:, None]
-
-
-def z_of(data: Comparisons, names: tuple[str, ...]) -> FloatArray:
-    """(q, m) weights of the named effects; zero where the data lack them."""
-    columns, nothing = _columns(data), np.zeros(len(data))
-    return np.stack([columns.get(name, nothing) for name in names])
+    def variances_under(self, covariance: FloatArray) -> FloatArray:
+        return linalg.difference_variances(covariance, self.winner, self.loser)
 
 
 def has_covariates(data: Comparisons) -> bool:
     """Whether comparisons have an order shown or covariates."""
     return data.covariates is not None or (data.first is not None and bool(data.first.any()))
-
-
-def _columns(data: Comparisons) -> dict[str, FloatArray]:
-    columns: dict[str, FloatArray] = {}
-    if data.first is not None and data.first.any():
-        columns[ORDER] = data.first.astype(float)
-    for k, name in enumerate(data.covariate_names if data.covariates is not None else ()):
-        if name == ORDER:
-            raise DataError(f"a covariate is called {name!r}, as the effect of order is: rename it")
-        columns[name] = data.covariates[:, k]  # type: ignore[index]
-    return columns
-
-
-def _prior_sd(name: str, z: FloatArray, count: IntArray) -> float:
-    square = 1.0 if name == ORDER else float(np.average(z * z, weights=count)) if len(z) else 0.0
-    return PRIOR_SD / np.sqrt(square) if square > 0.0 else PRIOR_SD
-
-
-def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:
-    """Arguments for a model's `predict_proba`: order, covariates and time of some comparisons, as
-    far as the model uses them."""
-    known = {effect.name for effect in getattr(model, "effects_", ())}
-    shown: dict[str, Any] = {}
-    if ORDER in known and data.first is not None:
-        shown["first"] = data.first[rows]
-    if data.covariates is not None and known.intersection(data.covariate_names):
-        columns = zip(data.covariate_names, data.covariates[rows].T, strict=True)
-        shown["covariates"] = {name: column for name, column in columns if name in known}
-    if getattr(model, "drift", None) is not None and data.time is not None:
-        shown["at"] = data.time[rows]
-    return shown
-
-
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Rows in runs of the same pair: where each starts, how long it is."""
-
-    starts: IntArray
-    sizes: IntArray
-
-    def sum(self, y: FloatArray) -> FloatArray:
-        """(…, runs) of y (…, m)."""
-        return np.add.reduceat(y, self.starts, axis=-1)
-
-    def repeat(self, x: FloatArray) -> FloatArray:
-        """(…, m) of x (…, runs)."""
-        return np.repeat(x, self.sizes, axis=-1)
-
-    @cached_property
-    def blocks(self) -> list[tuple[slice, slice]]:
-        """Blocks of rows that fit in cache, in whole runs; and their runs."""
-        ends = self.starts + self.sizes
-        cuts = [0]
-        while cuts[-1] < len(ends):
-            full = int(np.searchsorted(ends, self.starts[cuts[-1]] + BLOCK, side="right"))
-            cuts.append(max(full, cuts[-1] + 1))
-        return [
-            (slice(int(self.starts[one]), int(ends[two - 1])), slice(one, two))
-            for one, two in pairwise(cuts)
-        ]

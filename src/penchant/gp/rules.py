@@ -76,10 +76,7 @@ class Rule(NamedTuple):
 
 
 class Cavity(NamedTuple):
-    """Marginals of g with one copy of the row's own site removed (paper 000 Eq. 10).
-
-    Where a row's count c is below one, c copies are removed: all of it.
-    """
+    """Marginals of g with one copy of the row's own site removed (paper 000 Eq. 10)."""
 
     tau: FloatArray
     nu: FloatArray
@@ -101,13 +98,13 @@ def cavity(
 ) -> Cavity:
     """Divide one site copy out of the marginal; invalid where no proper Gaussian is left.
 
-    power: `Outcomes.power`, the share of a copy that a row has.
+    power: `Outcomes.power`, the share of a copy that a row of count below one has.
 
     Invalid cavities (possible only when a likelihood is not log-concave) are replaced by the
     marginal itself, so that every number stays finite; the loop keeps those sites.
     """
-    precision = 1.0 / var
-    tau, nu = precision - _times(power, sites.tau), mean * precision - _times(power, sites.nu)
+    precision, share = 1.0 / var, 1.0 if power is None else power
+    tau, nu = precision - share * sites.tau, mean * precision - share * sites.nu
     valid = tau > 1e-10 * precision
     if not valid.all():
         tau, nu = np.where(valid, tau, precision), np.where(valid, nu, mean * precision)
@@ -118,7 +115,7 @@ def ep(
     mean: FloatArray, var: FloatArray, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
 ) -> Proposal:
     """Expectation propagation: match the moments of cavity × likelihood (paper 000 Eqs. 9–12)."""
-    power = outcomes.power
+    power, share = outcomes.power, 1.0 if outcomes.power is None else outcomes.power
     cav = cavity(mean, var, sites, power)
     cav_mean, cav_var = cav.mean, cav.var
     log_z, d1, d2 = likelihood.tilted(cav_mean, cav_var, outcomes)
@@ -128,19 +125,14 @@ def ep(
             power[few], cav_mean[few], cav_var[few], outcomes.part(few)
         )
     # the copies together have precision d2/(1 − v d2); below is that of one copy
-    shrink = 1.0 - cav_var * _times(power, d2)
+    shrink = 1.0 - cav_var * (share * d2)
     with np.errstate(divide="ignore"):  # the loop raises where a site is not finite
         tau = d2 / shrink
         nu = (d1 + cav_mean * d2) / shrink
     # the cavity times the current site is the marginal: (ν₋+ν)²/(τ₋+τ) = mean²/var
     spread, fit = 0.5 * np.log(var * cav.tau), 0.5 * (mean**2 / var - cav.nu * cav_mean)
-    if power is not None:
-        spread, fit = spread / power, fit / power
-    return Proposal(tau, nu, log_z - spread - fit, None if cav.valid.all() else cav.valid)
-
-
-def _times(power: FloatArray | None, x: FloatArray) -> FloatArray:
-    return x if power is None else power * x
+    log_scale = log_z - spread / share - fit / share
+    return Proposal(tau, nu, log_scale, None if cav.valid.all() else cav.valid)
 
 
 def laplace(
@@ -215,53 +207,42 @@ def blockwise(propose: Propose) -> Propose:
         m = len(mean)
         if m <= 2 * BLOCK:
             return propose(mean, var, sites, likelihood, outcomes)
-        tau, nu, log_scale = np.empty((3, m))
-        valid = np.ones(m, dtype=bool)
+        found, valid = np.empty((3, m)), np.ones(m, dtype=bool)
 
         def work(rows: slice) -> None:
             own = sites.part(rows)
-            part = propose(mean[rows], var[rows], own, likelihood, outcomes.part(rows))
-            tau[rows], nu[rows], log_scale[rows] = part[:3]
-            if part.valid is not None:
-                valid[rows] = part.valid
+            *numbers, part = propose(mean[rows], var[rows], own, likelihood, outcomes.part(rows))
+            found[:, rows] = numbers
+            valid[rows] = True if part is None else part
 
         for_row_blocks(work, m, BLOCK)
+        tau, nu, log_scale = found
         return Proposal(tau, nu, log_scale, None if valid.all() else valid)
 
     return blocked
 
 
-def propose(
-    rule: Rule,
-    marginals: Marginals,
-    sites: Sites,
-    likelihood: Likelihood,
-    outcomes: Outcomes,
-) -> Proposal:
-    """Propose sites: of single pairs by the rule, of choices by Laplace at the current means.
+# Rows of single pairs and, after them, edges of choices. The sites of choices are Laplace's under
+# every rule: the moments of a softmax under a Gaussian have no closed form.
 
-    A choice's sites are Laplace's under every rule: the moments of a softmax under a Gaussian have
-    no closed form.
-    """
-    if outcomes.cliques is None:
+
+def propose(
+    rule: Rule, marginals: Marginals, sites: Sites, likelihood: Likelihood, outcomes: Outcomes
+) -> Proposal:
+    """Propose sites: of single pairs by the rule, of choices by Laplace at the current means."""
+    cliques = outcomes.cliques
+    if cliques is None:
         return rule.propose(*marginals, sites, likelihood, outcomes)
-    mean, var = marginals
-    n = len(mean) - outcomes.cliques.n_edges
-    first, last = slice(n), slice(n, None)
-    pairs = rule.propose(
-        mean[first], var[first], sites.part(first), likelihood, outcomes._replace(cliques=None)
-    )
-    g, old = mean[last], sites.part(last)
-    tau, nu, value = outcomes.cliques.sites(g, likelihood.choice_scale or 1.0)
-    log_scale = value - (old.nu - 0.5 * old.tau * g) * g
-    valid = None
-    if pairs.valid is not None:
-        valid = np.append(pairs.valid, np.ones(len(g), dtype=bool))
+    n, (mean, var) = len(marginals[0]) - cliques.n_edges, marginals
+    of_pairs, here = outcomes._replace(cliques=None), sites.part(slice(n))
+    pairs = rule.propose(mean[:n], var[:n], here, likelihood, of_pairs)
+    g, old = mean[n:], sites.part(slice(n, None))
+    tau, nu, value = cliques.sites(g, likelihood.choice_scale or 1.0)
     return Proposal(
         np.append(pairs.tau, tau),
         np.append(pairs.nu, nu),
-        np.append(pairs.log_scale, log_scale),
-        valid,
+        np.append(pairs.log_scale, value - (old.nu - 0.5 * old.tau * g) * g),
+        None if pairs.valid is None else np.append(pairs.valid, np.ones(len(g), dtype=bool)),
     )
 
 
@@ -272,17 +253,12 @@ def mean_slopes(
 
     Beside choices EP's sites of pairs are taken as fixed: only the change of variances is left out.
     """
-    mean, var = marginals
-    cliques = outcomes.cliques
+    slopes, cliques, (mean, var) = rule.mean_slopes, outcomes.cliques, marginals
     if cliques is None:
-        slopes = rule.mean_slopes
         return None if slopes is None else slopes(mean, var, likelihood, outcomes)
-    n = len(mean) - cliques.n_edges
-    pairs = np.zeros(n)
-    if rule.mean_slopes is not None:
-        pairs = rule.mean_slopes(mean[:n], var[:n], likelihood, outcomes._replace(cliques=None))
-    choices = cliques.drift(mean[n:], var[n:], likelihood.choice_scale or 1.0)
-    return np.concatenate([pairs, choices])
+    n, of_pairs = len(mean) - cliques.n_edges, outcomes._replace(cliques=None)
+    pairs = np.zeros(n) if slopes is None else slopes(mean[:n], var[:n], likelihood, of_pairs)
+    return np.append(pairs, cliques.drift(mean[n:], var[n:], likelihood.choice_scale or 1.0))
 
 
 def parameter_slopes(
@@ -291,8 +267,7 @@ def parameter_slopes(
     """(q, m) ∂ log Z / ∂ the likelihood's parameters; choices depend on none of them."""
     if outcomes.cliques is None:
         return rule.parameter_slopes(*marginals, sites, likelihood, outcomes)
-    mean, var = marginals
-    n = len(mean) - outcomes.cliques.n_edges
+    n, (mean, var) = len(marginals[0]) - outcomes.cliques.n_edges, marginals
     of_pairs, here = outcomes._replace(cliques=None), sites.part(slice(n))
     pairs = rule.parameter_slopes(mean[:n], var[:n], here, likelihood, of_pairs)
     return np.pad(pairs, ((0, 0), (0, outcomes.cliques.n_edges)))

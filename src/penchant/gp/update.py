@@ -15,14 +15,8 @@ from penchant.gp.learn import FitState
 from penchant.gp.posterior import Posterior
 from penchant.gp.rows import Rows, match
 from penchant.gp.rules import RULES, Sites
+from penchant.numerics import linalg
 from penchant.numerics.dispatch import dispatched
-from penchant.numerics.linalg import (
-    bordered,
-    prepend_columns,
-    solve_lower,
-    to_numpy,
-    trailing_block,
-)
 from penchant.numerics.types import FloatArray
 
 BLOCK = 32
@@ -90,7 +84,7 @@ class Weights:
 
     def along(self, direction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """z = lower⁻¹ d, and mean and variance, each (1,), of dᵀ w."""
-        z = solve_lower(self.lower, direction)
+        z = linalg.solve_lower(self.lower, direction)
         return z, np.array([direction @ self.mean]), np.array([z @ z])
 
     def with_site(self, z: FloatArray, tau: float, residual: float) -> "Weights":
@@ -98,7 +92,7 @@ class Weights:
         gain, z_site = residual / (1.0 + tau * float(z @ z)), np.sqrt(tau) * z
         factor = growth(z_site)
         return Weights(
-            self.mean + gain * solve_lower(self.lower, z, transposed=True),
+            self.mean + gain * linalg.solve_lower(self.lower, z, transposed=True),
             grown_lower(self.lower, z_site, *factor),
             None if self.half is None else shrunk_half(self.half, z_site, *factor),
         )
@@ -113,9 +107,9 @@ def as_weights(posterior: Posterior) -> Weights:
     half = half if posterior.widening is None else None
     if effects is None:
         return Weights(posterior.coefficients, posterior.lower, half)
-    lower = bordered(posterior.lower, effects.coupling, effects.lower)
+    lower = linalg.bordered(posterior.lower, effects.coupling, effects.lower)
     if half is not None:  # given the weights, utilities do not depend on the effects
-        half = prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
+        half = linalg.prepend_columns(np.zeros((half.shape[1], len(effects.names))), half.T).T
     return Weights(np.append(effects.scaled_mean, posterior.coefficients), lower, half)
 
 
@@ -123,14 +117,14 @@ def from_weights(posterior: Posterior, weights: Weights) -> Posterior:
     """The posterior with other weights; cached features and `half` stay valid and are kept."""
     q = 0 if posterior.effects is None else len(posterior.effects.names)
     changed = replace(
-        posterior, coefficients=weights.mean[q:], lower=trailing_block(weights.lower, q)
+        posterior, coefficients=weights.mean[q:], lower=linalg.trailing_block(weights.lower, q)
     )
     if posterior.effects is not None:
         effects = replace(
             posterior.effects,
             scaled_mean=weights.mean[:q],
-            lower=to_numpy(weights.lower[:q, :q]),
-            coupling=to_numpy(weights.lower[q:, :q]),
+            lower=linalg.to_numpy(weights.lower[:q, :q]),
+            coupling=linalg.to_numpy(weights.lower[q:, :q]),
         )
         changed = replace(changed, effects=effects)
     if "features" in vars(posterior):
@@ -206,7 +200,7 @@ def _directions(posterior: Posterior, rows: Rows, is_bounded: bool) -> FloatArra
     """(m, q + r) z and φ_winner − φ_loser, or None where the basis leaves out part of one."""
     items = posterior.universe.take(rows.items)
     features = posterior.basis.features(posterior.kernel, posterior.universe, items)
-    directions = to_numpy(features[rows.winner] - features[rows.loser])
+    directions = linalg.to_numpy(features[rows.winner] - features[rows.loser])
     variances = posterior.kernel.diag(items)
     between = posterior.kernel.paired(items.take(rows.winner), items.take(rows.loser))
     prior = variances[rows.winner] + variances[rows.loser] - 2.0 * between

@@ -19,7 +19,8 @@ from scipy.linalg import lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
-from penchant.gp.rows import PRIOR_SD, Covariates, Rows
+from penchant.gp.effects import PRIOR_SD, Covariates
+from penchant.gp.rows import Rows
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
@@ -152,6 +153,7 @@ class PathPrior:
         """Condition on sites: O(T n³)."""
         n, T = len(self.constants), len(self.days)
         z, q = self.shown.z.T, len(self.shown.z)
+        # right-hand sides: the sites' shift, then what couples paths to constants and to effects
         right = np.empty((T, n, 1 + n + q))
         right[:, :, 0] = self.collect(shift)
         right[:, :, 1 : n + 1] = laplacians = self._laplacians(weight)
@@ -168,13 +170,19 @@ class PathPrior:
         S[n:, n:] += z.T @ (weight[:, None] * z)
         S -= np.einsum("tib,tic->bc", right[:, :, 1:], V, optimize=True)
         lower, jitter = cholesky(0.5 * (S + S.T), max_jitter=0.0)
-        pulled = np.append(right[:, :, 0].sum(axis=0), z.T @ shift)
-        pulled -= np.einsum("tib,ti->b", V, right[:, :, 0], optimize=True)
-        beside = solve_lower(lower, solve_lower(lower, pulled), transposed=True)
-        paths = solved[:, :, 0] - V @ beside
+        paths, beside = self.join(solved[:, :, 0], right[:, :, 0], shift, V, lower)
         prior_log_det = -n * (np.log(self.variance) + np.log(self.renewed).sum()) + border_log_det
         log_det += log_det_lower(lower) - prior_log_det
         return PathState(self, shift, paths, beside, V, inverse, lower, log_det, jitter)
+
+    def join(
+        self, alone: FloatArray, right: FloatArray, y: FloatArray, V: FloatArray, lower: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Paths, and constants and effects, from the paths `alone` (T, n); right: Aᵀ y, (T, n)."""
+        pulled = np.append(right.sum(axis=0), self.shown.z @ y)
+        pulled -= np.einsum("tib,ti->b", V, right, optimize=True)
+        beside = solve_lower(lower, solve_lower(lower, pulled), transposed=True)
+        return alone - V @ beside, beside
 
     def collect(self, values: FloatArray) -> FloatArray:
         """(T, n) Aᵀ values."""
@@ -244,12 +252,10 @@ class PathState:
 
     @cached_property
     def mean(self) -> FloatArray:
-        """(m,) means of g."""
         return self.differences(self.paths, self.beside)
 
     @property
     def quadratic(self) -> float:
-        """bᵀ Σ b."""
         return float(self.shift @ self.mean)
 
     def differences(self, paths: FloatArray, beside: FloatArray) -> FloatArray:
@@ -276,7 +282,6 @@ class PathState:
 
     @cached_property
     def var(self) -> FloatArray:
-        """(m,) variances of g."""
         prior, rows = self.prior, self.prior.rows
         n, t, w, l = len(prior.constants), prior.place, rows.winner, rows.loser  # noqa: E741
         own = self.blocks[t, w, w] + self.blocks[t, l, l] - 2.0 * self.blocks[t, w, l]
@@ -289,13 +294,9 @@ class PathState:
         return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
 
     def covariance_times(self, y: FloatArray) -> FloatArray:
-        """A Σ Aᵀ y, (m,)."""
-        right = self.prior.collect(y)[:, :, None]
-        alone = self.prior.substitute(self.inverse, right)[:, :, 0]
-        pulled = np.append(right[:, :, 0].sum(axis=0), self.prior.shown.z @ y)
-        pulled -= np.einsum("tib,ti->b", self.V, right[:, :, 0], optimize=True)
-        beside = solve_lower(self.lower, solve_lower(self.lower, pulled), transposed=True)
-        return self.differences(alone - self.V @ beside, beside)
+        right = self.prior.collect(y)
+        alone = self.prior.substitute(self.inverse, right[:, :, None])[:, :, 0]
+        return self.differences(*self.prior.join(alone, right, y, self.V, self.lower))
 
     def at(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Mean (q + n,) and covariance of the effects, and of the utilities in a period."""
@@ -323,8 +324,5 @@ class PathState:
         square = np.einsum("tii->t", self.blocks) + np.einsum("bti,bti->t", half, half)
         lagged = -beside * np.einsum("tij,tji->t", self.inverse[:-1], self.blocks[1:])
         lagged += np.einsum("bti,bti->t", half[:, :-1], half[:, 1:])
-        paths = self.paths
-        return (
-            square + (paths**2).sum(axis=1),
-            lagged + (paths[:-1] * paths[1:]).sum(axis=1),
-        )
+        lagged += (self.paths[:-1] * self.paths[1:]).sum(axis=1)
+        return square + (self.paths**2).sum(axis=1), lagged

@@ -7,10 +7,12 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.gp.dynamic.prior import PathPrior, PathState, TimeGrid
+from penchant.gp.effects import Covariates
 from penchant.gp.learn import SITE_TOLERANCE
-from penchant.gp.loop import Schedule, Settings, Solution
+from penchant.gp.loop import Solution
 from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
-from penchant.gp.rows import Covariates, Rows
+from penchant.gp.protocol import Schedule, Settings
+from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood, Outcomes
@@ -159,7 +161,6 @@ class PathHyper(NamedTuple):
         return np.concatenate([self.kernel.bounds, drift, self.likelihood.bounds])
 
     def at(self, theta: FloatArray) -> "PathHyper":
-        """The same with other parameters."""
         k = len(self.kernel.theta)
         variance, timescale = np.exp(theta[k : k + 2])
         likelihood = self.likelihood.with_theta(theta[k + 2 :])
@@ -168,7 +169,6 @@ class PathHyper(NamedTuple):
         )
 
     def log_prior(self, start: "PathHyper") -> tuple[float, FloatArray]:
-        """Weak prior of all parameters around their start, and its slope."""
         value, slope = self.kernel.log_prior(start.kernel)
         k = len(self.kernel.theta)
         rest, by_rest = weak_prior(self.theta[k:], start.theta[k:])

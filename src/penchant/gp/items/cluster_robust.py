@@ -20,8 +20,9 @@ from scipy.sparse.linalg import eigsh
 
 from penchant.data import Comparisons
 from penchant.gp.choices import CliqueEdges, clique_edges
+from penchant.gp.effects import z_of
 from penchant.gp.posterior import Posterior
-from penchant.gp.rows import Rows, match, z_of
+from penchant.gp.rows import Rows, match
 from penchant.likelihoods import Outcomes
 from penchant.numerics.linalg import gram, solve_lower, to_numpy
 from penchant.numerics.random import pair_keys
@@ -104,7 +105,12 @@ class People:
         lower = to_numpy(posterior.lower)
         inverse = solve_lower(lower, np.eye(len(lower)))
         scores = solve_lower(lower, self._scores(posterior, edges, residual).T).T
-        values, vectors = _widest(_excess(scores, self.n_people / self.n_seen, inverse))
+        excess = _excess(scores, self.n_people / self.n_seen, inverse)
+        if len(excess) <= SMALL:
+            values, vectors = np.linalg.eigh(excess)
+        else:  # the largest are what widens; from the same start, the same numbers every time
+            start = np.ones(len(excess))
+            values, vectors = eigsh(excess, DIRECTIONS, which="LA", v0=start, tol=1e-6)
         wide = values > NEGLIGIBLE
         if not wide.any():
             return None
@@ -149,16 +155,6 @@ def edges_of(data: Comparisons, rows: IntArray, edges: Rows) -> IntArray:
         z = z_of(data, edges.shown.names)[:, rows]
         apart = replace(apart, shown=replace(edges.shown, z=z))
     return match(edges, apart)
-
-
-def _widest(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and vectors; of a large matrix the largest alone, which are what widens."""
-    if len(excess) <= SMALL:
-        values, vectors = np.linalg.eigh(excess)
-    else:
-        start = np.ones(len(excess))  # the same numbers every time
-        values, vectors = eigsh(excess, DIRECTIONS, which="LA", v0=start, tol=1e-6)
-    return values, vectors
 
 
 def _excess(scores: FloatArray, scale: float, inverse: FloatArray) -> FloatArray:

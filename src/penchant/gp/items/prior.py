@@ -15,34 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from penchant.errors import NumericalError
+from penchant.gp.effects import Covariates, Runs
 from penchant.gp.posterior import Basis
-from penchant.gp.rows import Covariates, Operator, Rows, Runs, SparseRows
+from penchant.gp.rows import Operator, Rows
 from penchant.kernels import Independent, Inputs, Kernel
+from penchant.numerics import linalg
 from penchant.numerics.dispatch import CPU, check_room
-from penchant.numerics.linalg import (
-    FACTOR_TOLERANCE,
-    PivotedCholesky,
-    add_to_diagonal,
-    bordered,
-    cholesky,
-    diagonal,
-    identity_like,
-    inverse_of_lower,
-    leading_columns,
-    log_det_lower,
-    multiply,
-    pivoted_cholesky,
-    prepend_columns,
-    rank_at,
-    relative_flops,
-    row_squares,
-    solve_lower,
-    stack_rows,
-    to_numpy,
-    trailing_block,
-    trapezoid_product,
-    zeros_like,
-)
 from penchant.numerics.threads import for_row_blocks
 from penchant.numerics.types import FloatArray
 
@@ -63,7 +41,7 @@ class ItemPrior:
     further points' weights in each row, and the rows that share a pair; `design` is over pairs.
     """
 
-    chosen: PivotedCholesky
+    chosen: linalg.PivotedCholesky
     basis: Basis
     design: Operator
     is_bounded: bool = False
@@ -93,46 +71,50 @@ class ItemPrior:
 
     @property
     def residual(self) -> float:
-        """The largest variance that the factor leaves out."""
         return self.chosen.residual
 
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra, n r², as far as they keep the host waiting."""
         n_points, rank = map(float, self.factor.shape)
-        return relative_flops(self.factor, n_points * rank * rank)
+        return linalg.relative_flops(self.factor, n_points * rank * rank)
 
     def points(self, z: FloatArray) -> FloatArray:
         """Φ z."""
-        return multiply(self.factor, z)
+        return linalg.multiply(self.factor, z)
 
     def coarse(self, tolerance: float) -> "ItemPrior":
         """The same prior with only the pivots that a coarser tolerance needs."""
-        rank = rank_at(self.factor, tolerance)
-        rows = leading_columns(self.factor, rank)
+        rank = linalg.rank_at(self.factor, tolerance)
+        rows = linalg.leading_columns(self.factor, rank)
         return replace(self, chosen=self.chosen._replace(rows=rows))
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "LowRankState":
         """Condition on sites: O(p r² + r³), p points and rank r."""
-        if not weight.any() and not shift.any():
-            return self._unconditioned()
         laplacian_factor, B = self._met(self.by_pair(weight))
         if self.shown is not None:
             pulls, corner = self._coupled(weight)
             pulled = np.stack([self.design.adjoint(pull) for pull in pulls], axis=1)
-            B = bordered(B, multiply(self.factor.T, pulled), corner)
-            laplacian_factor = prepend_columns(pulled, laplacian_factor)
-        add_to_diagonal(B, 1.0)
-        _check_width(float(diagonal(B).max()))
+            B = linalg.bordered(B, linalg.multiply(self.factor.T, pulled), corner)
+            laplacian_factor = linalg.prepend_columns(pulled, laplacian_factor)
+        linalg.add_to_diagonal(B, 1.0)
+        largest = float(linalg.diagonal(B).max())
+        if largest > LARGEST_PRECISION:
+            raise NumericalError(
+                f"the prior is {largest:.1e} times as wide as what the comparisons tell, and "
+                f"beyond {LARGEST_PRECISION:.0e} rounding hides it: lower the kernel's variance "
+                "(an answer's noise has variance 1, so 100 is wide already), or raise a Gaussian "
+                "likelihood's noise"
+            )
         # B ⪰ I unless sites have negative precision, and then a jitter would hide it
-        lower, jitter = cholesky(B, overwrite=True)
+        lower, jitter = linalg.cholesky(B, overwrite=True)
         del B  # a matrix less while the next ones are made
         projected = self.project(shift)
-        coefficients = solve_lower(lower, solve_lower(lower, projected), transposed=True)
+        coefficients = _solve(lower, projected)
         return LowRankState(
             prior=self,
             mean=self.forward(coefficients),
-            log_det=log_det_lower(lower),
+            log_det=linalg.log_det_lower(lower),
             quadratic=float(projected @ coefficients),
             coefficients=coefficients,
             lower=lower,
@@ -146,18 +128,18 @@ class ItemPrior:
 
     def project(self, y: FloatArray) -> FloatArray:
         """Aᵀ y in units of the prior's weights, effects first, for y (m,)."""
-        utilities = multiply(self.factor.T, self.design.adjoint(self.by_pair(y)))
+        utilities = linalg.multiply(self.factor.T, self.design.adjoint(self.by_pair(y)))
         if self.shown is None:
             return utilities
-        return np.append(multiply(self.shown.scaled, y), utilities)
+        return np.append(linalg.multiply(self.shown.scaled, y), utilities)
 
     def forward(self, weights: FloatArray) -> FloatArray:
         """(m,) the rows' g by weights (q + r,)."""
         q = self.n_effects
-        g = self.design.forward(multiply(self.factor, weights[q:]))
+        g = self.design.forward(linalg.multiply(self.factor, weights[q:]))
         if self.shown is None or self.runs is None:
             return g
-        return self.runs.repeat(g) + multiply(self.shown.scaled.T, weights[:q])
+        return self.runs.repeat(g) + linalg.multiply(self.shown.scaled.T, weights[:q])
 
     def _coupled(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """D Z added up by pair, (q, pairs), and Zᵀ D Z."""
@@ -169,7 +151,7 @@ class ItemPrior:
         def meet(number: slice) -> None:
             rows, pairs = blocks[number.start]
             pulled = weight[rows] * z[:, rows]
-            outer[number.start] = multiply(pulled, z[:, rows].T)
+            outer[number.start] = linalg.multiply(pulled, z[:, rows].T)
             pulls[:, pairs] = np.add.reduceat(pulled, runs.starts[pairs] - rows.start, axis=1)
 
         for_row_blocks(meet, len(blocks), 1)
@@ -179,7 +161,7 @@ class ItemPrior:
         """L Φ, and the lower triangle of Φᵀ L Φ."""
         if self.variance is None:
             laplacian_factor = self.design.laplacian_times(weight, self.factor)
-            return laplacian_factor, trapezoid_product(self.factor, laplacian_factor)
+            return laplacian_factor, linalg.trapezoid_product(self.factor, laplacian_factor)
         L: Any = self.design.laplacian(weight)
         dense = L if isinstance(L, np.ndarray) else L.toarray()
         return np.sqrt(self.variance) * dense, (self.variance * dense).T
@@ -188,23 +170,6 @@ class ItemPrior:
     def floor(self) -> float:
         """Items that the prior holds identical differ by nothing but rounding."""
         return SMALLEST_VARIANCE * min(float(self.factor[0, 0]) ** 2, 1.0)
-
-    def _unconditioned(self) -> "LowRankState":
-        """The prior itself, which needs no factor of B."""
-        q, size = self.n_effects, self.n_effects + self.rank
-        return LowRankState(
-            prior=self,
-            mean=self.forward(np.zeros(size)),
-            log_det=0.0,
-            quadratic=0.0,
-            coefficients=np.zeros(size),
-            lower=identity_like(self.factor, size),
-            laplacian_factor=prepend_columns(
-                np.zeros((len(self.factor), q)), zeros_like(self.factor)
-            ),
-            jitter=0.0,
-            is_prior=True,
-        )
 
 
 @dataclass(frozen=True)
@@ -223,35 +188,32 @@ class LowRankState:
     lower: FloatArray
     laplacian_factor: FloatArray
     jitter: float
-    is_prior: bool = False
 
     @cached_property
     def var(self) -> FloatArray:
         """(m,) variances of the edges' differences."""
         prior, design, q = self.prior, self.prior.design, self.prior.n_effects
-        if self.is_prior:
-            var = design.variances(prior.factor.T)
-        elif prior.variance is not None:
-            var = prior.variance * design.variances_under(trailing_block(self.inverse, q))
+        if prior.variance is not None:
+            var = prior.variance * design.variances_under(linalg.trailing_block(self.inverse, q))
         else:
-            var = design.variances(solve_lower(trailing_block(self.lower, q), prior.factor.T))
+            lower = linalg.trailing_block(self.lower, q)
+            var = design.variances(linalg.solve_lower(lower, prior.factor.T))
         return np.maximum(self._with_effects(var) if q else var, prior.floor)
 
     def _with_effects(self, of_pair: FloatArray) -> FloatArray:
         """(m,) variances, from those of the pairs' differences of utilities."""
         prior, q = self.prior, self.prior.n_effects
         shown, runs = cast(Covariates, prior.shown), cast(Runs, prior.runs)
-        units = np.eye(len(self.coefficients), q)
-        solved = solve_lower(self.lower, solve_lower(self.lower, units), transposed=True)
-        cov = to_numpy(solved)  # B⁻¹[:, :q]
-        cross = to_numpy(prior.design.forward(to_numpy(multiply(prior.factor, solved[q:]))))
+        solved = _solve(self.lower, np.eye(len(self.coefficients), q))  # B⁻¹[:, :q]
+        cov, along = linalg.to_numpy(solved), linalg.multiply(prior.factor, solved[q:])
+        cross = linalg.to_numpy(prior.design.forward(linalg.to_numpy(along)))
         known = np.vstack([of_pair, 2.0 * cross.T])
         z, blocks, var = shown.scaled, runs.blocks, np.empty(shown.z.shape[1])
 
         def add(number: slice) -> None:
             rows, pairs = blocks[number.start]
             own = np.repeat(known[:, pairs], runs.sizes[pairs], axis=1)
-            through = own[1:] + multiply(cov[:q], z[:, rows])
+            through = own[1:] + linalg.multiply(cov[:q], z[:, rows])
             var[rows] = own[0] + np.einsum("qk,qk->k", z[:, rows], through)
 
         for_row_blocks(add, len(blocks), 1)
@@ -260,44 +222,37 @@ class LowRankState:
     @cached_property
     def inverse(self) -> FloatArray:
         """The lower triangle of B⁻¹."""
-        return inverse_of_lower(self.lower)
+        return linalg.inverse_of_lower(self.lower)
 
     @property
     def n_settled(self) -> float:
         """tr K R = r − tr B⁻¹: the effective number of weights that the answers determine."""
-        return self.prior.rank - float(diagonal(self.inverse)[self.prior.n_effects :].sum())
+        return self.prior.rank - float(linalg.diagonal(self.inverse)[self.prior.n_effects :].sum())
 
     @property
     def n_roughly_settled(self) -> float:
         """r − Σ lower⁻²: about `n_settled`, without an inverse."""
-        return self.prior.rank - float((diagonal(self.lower) ** -2).sum())
+        return self.prior.rank - float((linalg.diagonal(self.lower) ** -2).sum())
 
     def covariance_times(self, y: FloatArray) -> FloatArray:
-        """A Σ Aᵀ y, (m,)."""
         return self.prior.forward(self.weights_of(y))
 
     def weights_of(self, y: FloatArray) -> FloatArray:
         """B⁻¹ Φᵀ Aᵀ y, (q + r,), for y (m,): means of the weights by a shift y of the sites."""
-        projected = self.prior.project(y)
-        return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
+        return _solve(self.lower, self.prior.project(y))
 
     def solve(self, points: FloatArray) -> FloatArray:
         """B⁻¹ Φᵀ x, (r,), for x over the points."""
-        projected = multiply(self.prior.factor.T, points)
-        return solve_lower(self.lower, solve_lower(self.lower, projected), transposed=True)
+        return _solve(self.lower, linalg.multiply(self.prior.factor.T, points))
 
     def pulled(self, z: FloatArray) -> FloatArray:
         """L Φ z."""
-        return multiply(self.laplacian_factor, z)
+        return linalg.multiply(self.laplacian_factor, z)
 
 
-def _check_width(largest: float) -> None:
-    if largest > LARGEST_PRECISION:
-        raise NumericalError(
-            f"the prior is {largest:.1e} times as wide as what the comparisons tell, and beyond "
-            f"{LARGEST_PRECISION:.0e} rounding hides it: lower the kernel's variance (an answer's "
-            "noise has variance 1, so 100 is wide already), or raise a Gaussian likelihood's noise"
-        )
+def _solve(lower: FloatArray, x: FloatArray) -> FloatArray:
+    """B⁻¹ x, B = lower lowerᵀ."""
+    return linalg.solve_lower(lower, linalg.solve_lower(lower, x), transposed=True)
 
 
 def factor_prior(
@@ -305,7 +260,7 @@ def factor_prior(
     universe: Inputs,
     edges: Rows,
     max_rank: int | None = None,
-    tolerance: float = FACTOR_TOLERANCE,
+    tolerance: float = linalg.FACTOR_TOLERANCE,
 ) -> ItemPrior:
     """Factor the prior over the cheaper of the two spaces.
 
@@ -319,27 +274,21 @@ def factor_prior(
         return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
     check_room(universe.device, min(p, m) if edges.sides is None else p)
     if m >= p and isinstance(kernel, Independent) and universe.device is CPU:
-        return _independent_prior(kernel.variance, edges)
+        scale = np.diag(np.full(p, np.sqrt(kernel.variance)))  # Φ = σI: there is nothing to factor
+        prior = _item_prior(edges, linalg.PivotedCholesky(scale, np.arange(p), 0.0))
+        return replace(prior, variance=kernel.variance)
     K = kernel(compared)
     if m < p and edges.sides is None:
         K = K[edges.winner] - K[edges.loser]
         K = K[:, edges.winner] - K[:, edges.loser]
-        chosen = pivoted_cholesky(K, tolerance)
-        winners, losers = edges.items[edges.winner], edges.items[edges.loser]
+        chosen = linalg.pivoted_cholesky(K, tolerance)
+        winners, losers = edges.ends
         basis = Basis(winners[chosen.pivots], losers[chosen.pivots], chosen.lower)
-        return ItemPrior(chosen, basis, SparseRows.permutation(chosen.order))
-    return _item_prior(edges, pivoted_cholesky(K, tolerance, overwrite=True))
+        return ItemPrior(chosen, basis, Operator.permutation(chosen.order))
+    return _item_prior(edges, linalg.pivoted_cholesky(K, tolerance, overwrite=True))
 
 
-def _independent_prior(variance: float, edges: Rows) -> ItemPrior:
-    """Φ = σI: there is nothing to factor."""
-    n = len(edges.items)
-    rows = np.diag(np.full(n, np.sqrt(variance)))
-    prior = _item_prior(edges, PivotedCholesky(rows, np.arange(n), 0.0))
-    return replace(prior, variance=variance)
-
-
-def _item_prior(edges: Rows, chosen: PivotedCholesky, is_bounded: bool = False) -> ItemPrior:
+def _item_prior(edges: Rows, chosen: linalg.PivotedCholesky, is_bounded: bool = False) -> ItemPrior:
     design = edges.operator(np.argsort(chosen.order))
     basis = Basis(edges.items[chosen.pivots], None, chosen.lower)
     return ItemPrior(chosen, basis, design, is_bounded)
@@ -352,12 +301,12 @@ def _bounded_prior(
     # an even spread over the item order keeps the choice deterministic and cheap
     spread = np.linspace(0, p - 1, min(p, max(4 * rank, 2_000))).round()
     candidates = np.unique(spread.astype(np.intp))
-    found = pivoted_cholesky(kernel(compared.take(candidates)), tolerance, max_rank=rank)
+    found = linalg.pivoted_cholesky(kernel(compared.take(candidates)), tolerance, max_rank=rank)
     pivots = candidates[found.pivots]
     others = np.setdiff1d(np.arange(p), pivots)
     cross = kernel(compared.take(others), compared.take(pivots))
-    rest = solve_lower(found.lower, cross.T, overwrite=True).T
-    left = kernel.diag(compared.take(others)) - row_squares(rest)
-    rows = stack_rows(found.lower, rest)
-    chosen = PivotedCholesky(rows, np.append(pivots, others), float(left.max(initial=0.0)))
+    rest = linalg.solve_lower(found.lower, cross.T, overwrite=True).T
+    left = kernel.diag(compared.take(others)) - linalg.row_squares(rest)
+    rows = linalg.stack_rows(found.lower, rest)
+    chosen = linalg.PivotedCholesky(rows, np.append(pivots, others), float(left.max(initial=0.0)))
     return _item_prior(edges, chosen, is_bounded=True)

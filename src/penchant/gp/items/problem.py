@@ -10,30 +10,15 @@ from penchant.errors import NumericalError
 from penchant.gp.items.cluster_robust import People
 from penchant.gp.items.prior import ItemPrior, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, StartingPoint
-from penchant.gp.loop import Schedule, Settings, Solution
+from penchant.gp.loop import Solution
 from penchant.gp.posterior import EffectPosterior, Normal, Posterior
+from penchant.gp.protocol import Schedule, Settings
 from penchant.gp.rows import Rows
 from penchant.gp.rules import RULES, Sites, propose
 from penchant.kernels import Independent, Inputs, Kernel
 from penchant.likelihoods import Likelihood
+from penchant.numerics import linalg
 from penchant.numerics.dispatch import CPU
-from penchant.numerics.linalg import (
-    FACTOR_TOLERANCE,
-    add_outer,
-    add_to_diagonal,
-    cholesky,
-    diagonal,
-    gram,
-    identity_like,
-    inner,
-    log_det_lower,
-    multiply,
-    multiply_sparse,
-    solve_lower,
-    subtract,
-    to_numpy,
-    trailing_block,
-)
 from penchant.numerics.optimize import minimize_in_box, weak_prior
 from penchant.numerics.random import pair_keys
 from penchant.numerics.types import FloatArray, IntArray
@@ -61,16 +46,13 @@ class ItemHyper(NamedTuple):
 
     @property
     def bounds(self) -> FloatArray:
-        """(p, 2) box of `theta`."""
         return np.concatenate([self.kernel.bounds, self.likelihood.bounds])
 
     def at(self, theta: FloatArray) -> "ItemHyper":
-        """The same kernel and likelihood with other parameters."""
         k = len(self.kernel.theta)
         return ItemHyper(self.kernel.with_theta(theta[:k]), self.likelihood.with_theta(theta[k:]))
 
     def log_prior(self, start: "ItemHyper") -> tuple[float, FloatArray]:
-        """Weak prior of all parameters around their start, and its slope."""
         kernel, its_slope = self.kernel.log_prior(start.kernel)
         likelihood, slope = weak_prior(self.likelihood.theta, start.likelihood.theta)
         return kernel + likelihood, np.concatenate([its_slope, slope])
@@ -91,13 +73,12 @@ class ItemProblem:
     edges: Rows
     settings: Settings
     max_rank: int | None = None
-    factor_tolerance: float = FACTOR_TOLERANCE
+    factor_tolerance: float = linalg.FACTOR_TOLERANCE
     people: People | None = None
     schedule: ClassVar[Schedule] = EM
 
     @property
     def is_quick(self) -> bool:
-        """Whether reconverging all sites after each answer takes no noticeable time."""
         return len(self.universe) <= EXACT_ITEMS
 
     def prior(self, hyper: ItemHyper) -> ItemPrior:
@@ -114,9 +95,13 @@ class ItemProblem:
         state = inference.state
         q, effects = prior.n_effects, None
         if prior.shown is not None:
-            first, coupling = to_numpy(state.lower[:q, :q]), to_numpy(state.lower[q:, :q])
-            names, sd = prior.shown.names, prior.shown.sd
-            effects = EffectPosterior(names, sd, state.coefficients[:q], first, coupling)
+            effects = EffectPosterior(
+                names=prior.shown.names,
+                sd=prior.shown.sd,
+                scaled_mean=state.coefficients[:q],
+                lower=linalg.to_numpy(state.lower[:q, :q]),
+                coupling=linalg.to_numpy(state.lower[q:, :q]),
+            )
         posterior = Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
@@ -124,7 +109,7 @@ class ItemProblem:
             target=self.universe,
             basis=prior.basis,
             coefficients=state.coefficients[q:],
-            lower=trailing_block(state.lower, q),
+            lower=linalg.trailing_block(state.lower, q),
             effects=effects,
         )
         if self.people is None:
@@ -163,10 +148,17 @@ class ItemProblem:
 
     def pullback(self, solution: ItemSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z by the kernel's parameters, ⟨G, ∂K⟩ with G = ½ (ααᵀ − R)."""
-        prior, inference = solution.prior, solution.inference
-        weight = self.edges.count * inference.sites.tau
-        outer = self._outer(solution, mean_slopes)
-        return self.pull_back(solution.hyper.kernel, prior, inference.state, weight, outer)
+        prior, state, sites = solution.prior, solution.inference.state, solution.inference.sites
+        weight, shift = self.edges.count * sites.tau, self.edges.count * sites.nu
+        alpha = prior.design.adjoint(prior.by_pair(shift))
+        alpha -= linalg.multiply(state.laplacian_factor, state.coefficients)
+        outer = [(alpha, alpha)]
+        if mean_slopes is not None:
+            # the moving mode adds uᵀ ∂K α, u = (I − L Σ) Aᵀ slopes
+            u = prior.design.adjoint(prior.by_pair(mean_slopes))
+            u -= linalg.multiply(state.laplacian_factor, state.weights_of(mean_slopes))
+            outer += [(alpha, u), (u, alpha)]
+        return self.pull_back(solution.hyper.kernel, prior, state, weight, outer)
 
     def pull_back(
         self,
@@ -184,39 +176,22 @@ class ItemProblem:
             # ∂K/∂ log σ² = K = σ²I: ⟨G, K⟩ is a trace
             quadratic = prior.variance * sum(float(a @ b) for a, b in outer)
             return np.array([0.5 * (quadratic - state.n_settled)])
-        half = solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
+        half = linalg.solve_lower(state.lower, state.laplacian_factor.T)  # halfᵀ half = L Σ L
         if prior.is_bounded:
             return self._bounded_pullback(kernel, prior, state, half, outer)
-        G = gram(half)
+        G = linalg.gram(half)
         del half
         for a, b in outer:
-            add_outer(G, a, b)
-        subtract(G, prior.design.laplacian(prior.by_pair(weight)))
+            linalg.add_outer(G, a, b)
+        linalg.subtract(G, prior.design.laplacian(prior.by_pair(weight)))
         G *= 0.5
-        return kernel.pullback(*self._over_items(prior, G))
-
-    def _outer(
-        self, solution: ItemSolution, mean_slopes: FloatArray | None
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """Pairs (a, b) whose outer products add up to 2G + L − L Σ L."""
-        prior, state = solution.prior, solution.inference.state
-        shift = prior.by_pair(self.edges.count * solution.inference.sites.nu)
-        alpha = prior.design.adjoint(shift) - multiply(state.laplacian_factor, state.coefficients)
-        if mean_slopes is None:
-            return [(alpha, alpha)]
-        # the moving mode adds uᵀ ∂K α, u = (I − L Σ) Aᵀ slopes
-        u = prior.design.adjoint(prior.by_pair(mean_slopes))
-        u -= multiply(state.laplacian_factor, state.weights_of(mean_slopes))
-        return [(alpha, alpha), (alpha, u), (u, alpha)]
-
-    def _over_items(self, prior: ItemPrior, G: FloatArray) -> tuple[Inputs, FloatArray]:
-        """The items behind the points, and G carried over to them."""
         edges = self.edges.pairs
         if prior.space == "items":
-            return self.universe.take(edges.items[prior.chosen.order]), G
-        every = edges.operator(np.arange(len(edges.items))).matrix()
-        D = every[prior.chosen.order]
-        return self.universe.take(edges.items), multiply_sparse(D.T, multiply_sparse(D.T, G).T)
+            return kernel.pullback(self.universe.take(edges.items[prior.chosen.order]), G)
+        # points are comparisons: G carried over to their items
+        D = edges.operator(np.arange(len(edges.items))).matrix()[prior.chosen.order]
+        G = linalg.multiply_sparse(D.T, linalg.multiply_sparse(D.T, G).T)
+        return kernel.pullback(self.universe.take(edges.items), G)
 
     def _bounded_pullback(
         self,
@@ -231,18 +206,17 @@ class ItemProblem:
         Everything is (n, r): the n × n matrix G itself is never formed.
         """
         lower, q = prior.basis.lower, prior.n_effects
-        T = solve_lower(lower, prior.factor.T, transposed=True)  # K_PP⁻¹ K_Pn
-        M = multiply(half.T, multiply(half, T.T))
-        M -= solve_lower(lower, state.laplacian_factor[:, q:].T, transposed=True).T
+        T = linalg.solve_lower(lower, prior.factor.T, transposed=True)  # K_PP⁻¹ K_Pn
+        M = linalg.multiply(half.T, linalg.multiply(half, T.T))
+        M -= linalg.solve_lower(lower, state.laplacian_factor[:, q:].T, transposed=True).T
         for a, b in outer:
-            add_outer(M, a, multiply(T, b))
+            linalg.add_outer(M, a, linalg.multiply(T, b))
         M *= 0.5
         points = self.universe.take(self.edges.items[prior.chosen.order])
         pivots = self.universe.take(prior.basis.first)
-        through = multiply(T, M)
-        return 2.0 * kernel.pullback(points, M, pivots) - kernel.pullback(
-            pivots, 0.5 * (through + through.T)
-        )
+        through = linalg.multiply(T, M)
+        within = kernel.pullback(pivots, 0.5 * (through + through.T))
+        return 2.0 * kernel.pullback(points, M, pivots) - within
 
     def m_step(self, solution: ItemSolution, start: ItemHyper) -> ItemHyper:
         """Maximise −½ log|K| − ½ tr K⁻¹ (Σ + μμᵀ) over the kernel's parameters (Eqs. 15, 16).
@@ -253,20 +227,19 @@ class ItemProblem:
         hyper, known = solution.hyper, self.posterior(solution)
         compared = self.universe.take(self.edges.items)
         features = known.basis.features(hyper.kernel, self.universe, compared)
-        mu = multiply(features, known.coefficients)
-        half = solve_lower(known.lower, features.T)
-        prior_rest = hyper.kernel(compared) - gram(features.T)
-        second_moment = gram(half) + prior_rest
-        add_outer(second_moment, mu, mu)
+        mu = linalg.multiply(features, known.coefficients)
+        second_moment = linalg.gram(linalg.solve_lower(known.lower, features.T))
+        second_moment += hyper.kernel(compared) - linalg.gram(features.T)
+        linalg.add_outer(second_moment, mu, mu)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             kernel = hyper.kernel.with_theta(theta)
             K = kernel(compared)
-            add_to_diagonal(K, 1e-8 * float(np.mean(diagonal(K))))
-            lower = cholesky(K).lower
-            inverse = gram(solve_lower(lower, identity_like(lower, len(K))))
-            value = 0.5 * log_det_lower(lower) + 0.5 * inner(inverse, second_moment)
-            G = 0.5 * (inverse - multiply(multiply(inverse, second_moment), inverse))
+            linalg.add_to_diagonal(K, 1e-8 * float(np.mean(linalg.diagonal(K))))
+            lower = linalg.cholesky(K).lower
+            inverse = linalg.gram(linalg.solve_lower(lower, linalg.identity_like(lower, len(K))))
+            value = 0.5 * linalg.log_det_lower(lower) + 0.5 * linalg.inner(inverse, second_moment)
+            G = 0.5 * (inverse - linalg.multiply(linalg.multiply(inverse, second_moment), inverse))
             log_prior, prior_slope = kernel.log_prior(start.kernel)
             return value - log_prior, kernel.pullback(compared, G) - prior_slope
 
@@ -311,9 +284,8 @@ def start_at_mode(problem: ItemProblem, start: ItemHyper) -> StartingPoint | Non
     rule, zeros = RULES[problem.settings.rule], Sites.zeros(len(edges))
     proposal = propose(rule, marginals, zeros, start.likelihood, edges.outcomes)
     sites = Sites(proposal.tau, proposal.nu)
-    if (
-        len(start.theta) > 1
-    ):  # a start near the optimum in one parameter alone makes the first step worse
+    # a start near the optimum in one parameter alone makes the first step worse
+    if len(start.theta) > 1:
         return StartingPoint(start.theta, sites)
     theta = np.clip(np.log([np.mean(f * f) + np.mean(var)]), *start.bounds.T)
     # −∂²/∂(log σ²)² of −½ Σ f²/σ² − ½ n log σ² at its maximum, every f being known
@@ -324,12 +296,11 @@ def _wins(edges: Rows) -> FloatArray:
     """(n, n) wins of the row's item over the column's; a tie is half a win for each."""
     n, count, tie = len(edges.items), edges.count, edges.outcomes.tie
     pair = edges.winner * n + edges.loser
-    wins: FloatArray = np.bincount(pair, count, n * n).astype(np.float64, copy=False)
-    wins = wins.reshape(n, n)
+    wins = np.bincount(pair, count, n * n).reshape(n, n)
     if tie is not None:
         tied = 0.5 * np.bincount(pair[tie], count[tie], n * n).reshape(n, n)
         wins += tied.T - tied
-    return wins
+    return np.asarray(wins, dtype=np.float64)
 
 
 def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
@@ -349,8 +320,8 @@ def _mode(wins: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
         H = np.asarray(-weight, dtype=np.float64)
         H[np.diag_indices(n)] = 1.0 - H.sum(axis=1)
         slope = scale * (won - expected.sum(axis=1)) - f
-        lower = cholesky(H.T, overwrite=True).lower
-        step = solve_lower(lower, solve_lower(lower, slope), transposed=True)
+        lower = linalg.cholesky(H.T, overwrite=True).lower
+        step = linalg.solve_lower(lower, linalg.solve_lower(lower, slope), transposed=True)
         f += np.clip(step, -LONGEST, LONGEST)
         if np.abs(step).max() < SHORT:
             break
