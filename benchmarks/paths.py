@@ -101,6 +101,12 @@ class Never:
     """No kernel is an instance."""
 
 
+class NotAhead(learn._Evidence):
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.is_ahead = False
+
+
 def whole(factor, rank, parts, *device, of=arrowhead.SharedPrior.of):
     return of(factor, rank, None, *device)
 
@@ -134,6 +140,13 @@ PATHS = [
         none,
     ),
     ("one Newton step", lambda: many_answers("logit"), learn, "_one_step", none),
+    (
+        "proposed sites at the next evaluation",
+        lambda: many_answers("logit"),
+        learn,
+        "_Evidence",
+        NotAhead,
+    ),
     (
         "steps at frozen covariances",
         lambda: featured(500, 2_000, kernel=RBF((0.5,) * 5, 2.0), random_state=0),

@@ -777,7 +777,6 @@ def _losses(problem: gp.UserProblem, hyper: gp.UserHyper, held_out: Comparisons)
     return np.repeat(losses, votes.count.astype(np.intp))
 
 
-
 def _first_as_good_as_the_best(losses: FloatArray) -> int:
     """The first row whose mean is within one standard error of the best row's, pairwise; the
     first of all where nothing was held out but ties.

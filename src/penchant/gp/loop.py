@@ -18,12 +18,18 @@ import numpy as np
 
 from penchant.errors import DataError, NumericalError
 from penchant.gp.posterior import Normal
-from penchant.gp.protocol import Callback as Callback
-from penchant.gp.protocol import Hyper, Inference, Prior, State, SweepParts
-from penchant.gp.protocol import Report as Report
-from penchant.gp.protocol import Schedule as Schedule
-from penchant.gp.protocol import Settings as Settings
-from penchant.gp.protocol import SweepSummary as SweepSummary
+from penchant.gp.protocol import (
+    Callback,
+    Hyper,
+    Inference,
+    Prior,
+    Report,
+    Schedule,
+    Settings,
+    State,
+    SweepParts,
+    SweepSummary,
+)
 from penchant.gp.rows import Rows
 from penchant.gp.rules import BLOCK, RULES, Proposal, Sites, mean_slopes, parameter_slopes, propose
 from penchant.likelihoods import Likelihood, Outcomes
@@ -173,7 +179,8 @@ def infer(
     """
     part = OnePart(refresh, likelihood, outcomes, count, settings.rule, sites)
     report = sweep_parts(part, settings, likelihood.log_concave)
-    return Inference(part.state, part.sites, part.log_evidence, report)
+    proposed = Sites(part.proposal.tau, part.proposal.nu)
+    return Inference(part.state, part.sites, part.log_evidence, report, proposed)
 
 
 def dot(x: FloatArray, y: FloatArray) -> float:

@@ -175,12 +175,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Inference(Generic[State]):
-    """A converged approximation, or one that is reported as not converged."""
+    """A converged approximation, or one that is reported as not converged.
+
+    proposed: the sites that the rule proposes next, closer to the fixed point than `sites`.
+    """
 
     state: State
     sites: Sites
     log_evidence: float
     report: Report
+    proposed: Sites | None = None
 
 
 class SweepSummary(NamedTuple):

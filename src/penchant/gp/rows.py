@@ -18,8 +18,7 @@ from scipy import sparse
 from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.gp.choices import clique_edges, decided_pairs
-from penchant.gp.effects import Covariates as Covariates
-from penchant.gp.effects import Runs
+from penchant.gp.effects import Covariates, Runs
 from penchant.gp.posterior import EffectPosterior
 from penchant.likelihoods import Outcomes
 from penchant.numerics import linalg

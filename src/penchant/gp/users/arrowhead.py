@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from penchant.gp.rows import Covariates
+from penchant.gp.effects import Covariates
 from penchant.gp.users.blocks import Arrangement, Block
 from penchant.kernels import Inputs, Kernel
 from penchant.numerics import batched, linalg

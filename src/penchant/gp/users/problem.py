@@ -10,8 +10,9 @@ from scipy.special import expit, logit
 from penchant.data import components
 from penchant.errors import DataError
 from penchant.gp import learn
-from penchant.gp.loop import Callback, Schedule, Settings, Solution, solve
+from penchant.gp.loop import Solution, solve
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
+from penchant.gp.protocol import Callback, Schedule, Settings
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
 from penchant.gp.users import arrowhead

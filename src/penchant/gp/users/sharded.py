@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 
 from penchant.data import Comparisons
 from penchant.errors import NumericalError
-from penchant.gp.loop import (
-    Callback,
-    Report,
-    Settings,
-    SweepSummary,
-    dot,
-    hold_invalid,
-    scaled_moves,
-    sweep_parts,
-)
+from penchant.gp.loop import dot, hold_invalid, scaled_moves, sweep_parts
+from penchant.gp.protocol import Callback, Report, Settings, SweepSummary
 from penchant.gp.rows import Rows
 from penchant.gp.rules import RULES, Sites, propose
 from penchant.gp.users.arrowhead import (

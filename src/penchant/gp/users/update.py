@@ -12,9 +12,11 @@ import numpy as np
 
 from penchant.data import Comparisons
 from penchant.errors import DataError
+from penchant.gp.effects import Covariates
 from penchant.gp.learn import FitState
-from penchant.gp.loop import Report, Settings, infer
-from penchant.gp.rows import Covariates, Rows, match
+from penchant.gp.loop import infer
+from penchant.gp.protocol import Report, Settings
+from penchant.gp.rows import Rows, match
 from penchant.gp.rules import RULES, Sites
 from penchant.gp.update import Weights
 from penchant.gp.users.arrowhead import eliminate
