@@ -236,6 +236,10 @@ class Posterior:
         var = np.asarray(rows.multiply(rows @ cov).sum(axis=1), dtype=np.float64).ravel()
         return Normal(rows @ self.mean[items], np.maximum(var, 0.0))
 
+    def prob(self, first: IntArray, second: IntArray) -> FloatArray:
+        """P(first preferred to second), (k,)."""
+        return self.likelihood.prob(*self.difference(first, second))
+
     def covariance(self, index: IntArray | None = None) -> FloatArray:
         """(k, k) posterior covariance of some items, or of all."""
         rows = np.arange(len(self)) if index is None else index
