@@ -533,6 +533,7 @@ class ArrowPrior:
         """Condition on sites: what the loop asks of a prior."""
         information, log_det, z = self.shared.nothing(), 0.0, self.effect_rows
         eliminated: list[Eliminated] = []
+        pulls: list[tuple[Pull, ...]] = []
         there = self.device.matrix(weight)
         drawn = [self.device.matrix(weight * row) for row in z]
         cross = np.zeros((len(z), self.users.rows.shape[1], len(self.item_factor)))
@@ -544,12 +545,17 @@ class ArrowPrior:
             log_det += part.log_det
             if self.is_kept:
                 eliminated.append(part)
-            pulls = [block.adjoint(row) for row in drawn]
-            for k, x in enumerate(pulls):
+            X = [block.adjoint(row) for row in drawn]
+            pulls.append(tuple((x, part.deviation(x)) for x in X))
+            for k, (x, deviation) in enumerate(pulls[-1]):
                 cross[k] += block.collect(phi, part.forced(x))
-                corner[k] -= [linalg.inner(part.deviation(x), other) for other in pulls]
+                corner[k] -= [linalg.inner(deviation, other) for other in X]
         shared = self.shared.given(information, Border(cross, corner))
-        return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared)
+        return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared, tuple(pulls))
+
+
+Pull = tuple[FloatArray, FloatArray]
+"""Of one effect at the points of a block's users: X = Aᵀ D z and C X, (k, p) each."""
 
 
 class Response(NamedTuple):
@@ -566,7 +572,7 @@ class ArrowState:
     """Posterior given sites, weight and shift being (m,).
 
     eliminated: each block's users, where they are kept; own_log_det: of their deviations; shared:
-    the posterior of W.
+    the posterior of W; pulls: of each block's users and each effect.
     """
 
     prior: ArrowPrior
@@ -575,6 +581,7 @@ class ArrowState:
     eliminated: tuple[Eliminated, ...]
     own_log_det: float
     shared: SharedState
+    pulls: tuple[tuple[Pull, ...], ...]
 
     @property
     def mean(self) -> FloatArray:
@@ -627,15 +634,6 @@ class ArrowState:
         outer = outer_products(self.prior.phi(block))
         return self.prior.shared.pick(block, outer, self.shared.covariance)
 
-    @cached_property
-    def _drawn(self) -> list[FloatArray]:
-        """D z of each effect, (m,), where stacks live."""
-        return [self.prior.device.matrix(self.weight * z) for z in self.prior.effect_rows]
-
-    def pulls(self, block: Block) -> list[FloatArray]:
-        """X = Aᵀ D z of a block's users, (k, p), for each effect."""
-        return [block.adjoint(row) for row in self._drawn]
-
     def collect(self, vectors: tuple[FloatArray, ...]) -> FloatArray:
         """(r_u, n): Σ_u φ_u x_uᵀ over all users' vectors, given per block as (k, p)."""
         total = np.zeros((self.prior.users.rows.shape[1], len(self.prior.item_factor)))
@@ -647,14 +645,13 @@ class ArrowState:
         """Apply the posterior covariance to a shift of the rows, (m,)."""
         own, forced = self.adjoint(y), []
         pull = linalg.multiply(self.prior.effect_rows, y)
-        for number, block, part in self.each():
+        for number, _, part in self.each():
             forced.append(part.forced(own[number]))
-            pull -= [linalg.inner(part.deviation(x), own[number]) for x in self.pulls(block)]
+            pull -= [linalg.inner(deviation, own[number]) for _, deviation in self.pulls[number]]
         effects, shared = self.shared.solve(self.collect(tuple(forced)), pull)
-        for b, row in zip(effects, self._drawn, strict=True):
+        for k, b in enumerate(effects):
             own = tuple(
-                left - float(b) * block.adjoint(row)
-                for left, block in zip(own, self.prior.blocks, strict=True)
+                left - float(b) * mine[k][0] for left, mine in zip(own, self.pulls, strict=True)
             )
         return Response(effects, shared, own)
 
@@ -703,9 +700,9 @@ class ArrowState:
         cov, with_shared = self.shared.effect_cov
         wide = [self.shared_utilities(each) for each in with_shared]
         found = prior.device.full((2 * q, m), 0.0)
-        for _, block, part in self.each():
+        for number, block, part in self.each():
             phi = prior.phi(block)
-            own = [block.forward(part.deviation(x)) for x in self.pulls(block)]
+            own = [block.forward(deviation) for _, deviation in self.pulls[number]]
             cross = [block.forward(part.kept(block.pick(phi, each))) for each in wide]
             block.put(found, (*own, *cross))
         given, answer = np.split(linalg.to_numpy(found), 2)

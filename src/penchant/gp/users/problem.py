@@ -74,7 +74,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             shared -= linalg.to_numpy(block.weighted_sum(linalg.row_squares(phi)[:, None], R))[0]
         # R of one user's own utilities, the shared part's uncertainty included
         own = batched.multiply_stack(batched.multiply_stack(R, state.shared_at(block)), R) - R
-        for x, y in _effect_outer(state, block, part):
+        for x, y in _effect_outer(state, number, block, part):
             own += x[:, :, None] * y[:, None, :] + y[:, :, None] * x[:, None, :]
         for sign, vectors in outer:
             x = vectors[number]
@@ -90,7 +90,7 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
 
 
 def _effect_outer(
-    state: ArrowState, block: Block, part: arrowhead.Eliminated
+    state: ArrowState, number: int, block: Block, part: arrowhead.Eliminated
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Pairs x, y (k, p) whose x yᵀ + y xᵀ is what effects add: R Σ_sb Fᵀ + F Σ_bs R + F Σ_bb Fᵀ.
 
@@ -99,7 +99,7 @@ def _effect_outer(
     if not state.shared.n_effects:
         return []
     cov, with_shared = state.shared.effect_cov
-    F = [part.forced(x) for x in state.pulls(block)]
+    F = [part.forced(x) for x, _ in state.pulls[number]]
     phi, outer = state.prior.phi(block), []
     for k, each in enumerate(with_shared):
         utility = block.pick(phi, state.shared_utilities(each))
@@ -157,7 +157,7 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
             cov = system.pick(block, phi, covariance[:, column])
             mine[:, column] = -batched.inner_stack(R, cov)
-        for x, each in zip(state.pulls(block), with_effects, strict=True):
+        for (x, _), each in zip(state.pulls[number], with_effects, strict=True):
             mine -= block.meet(part.forced(x), each)
         for sign, vectors, total in totals:
             mine += sign * block.meet(vectors[number], total)

@@ -123,7 +123,7 @@ def advance(
     """Propose sites given the posterior of W, move, and return the information about W there."""
     votes, sites = part.votes, sites_of(part, state, broadcast.taken)
     weight, shift = votes.count * sites.tau, votes.count * sites.nu
-    here = ArrowState(broadcast.prior_of(part), weight, shift, (), 0.0, broadcast.shared)
+    here = ArrowState(broadcast.prior_of(part), weight, shift, (), 0.0, broadcast.shared, ())
     response = Response(np.zeros(0), broadcast.mean, here.adjoint(shift))
     mean, var = here.edges_given(response)
     proposal, skipped = hold_invalid(
