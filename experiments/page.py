@@ -7,11 +7,13 @@ An experiment fills a `Page`: the claims with our verdicts, then tables and figu
 import logging
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
+from operator import ge, gt, le, lt
 from os import PathLike
 from pathlib import Path
 from time import perf_counter, process_time
@@ -28,30 +30,80 @@ LOG = logging.getLogger("experiments")
 """Logs the heading of every part as it begins, for progress messages."""
 RESOLUTION = 300
 """Dots an inch, for print."""
-CLAIM_COLUMNS = ("the paper claims", "found here", "verdict", "why")
+CLAIM_COLUMNS = ("the paper claims", "found here", "required", "verdict", "why")
+RELATIONS: dict[str, Callable[[float, float], bool]] = {"<": lt, "≤": le, ">": gt, "≥": ge}
+PART = "; "
+"""Between the requirements of one claim."""
+
+
+class Need(NamedTuple):
+    """A number that a verdict rests on, and what it must be.
+
+    Both are rounded to four digits, as they are printed, so that a reader can check the verdict.
+
+    >>> str(Need("accuracy", 0.53359, ">", 0.79883)), Need("accuracy", 0.53359, ">", 0.79883).holds
+    ('accuracy 0.5336 > 0.7988', False)
+    """
+
+    name: str
+    value: float
+    relation: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.4g} {self.relation} {self.bound:.4g}".strip()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the printed numbers stand in the relation."""
+        return follows(str(self))
+
+
+def near(name: str, value: float, paper: float, tolerance: float) -> tuple[Need, Need]:
+    """Requirements of a number that must be the paper's, within a tolerance.
+
+    >>> [str(need) for need in near("error", 0.029, 0.035, 0.01)]
+    ['error 0.029 ≥ 0.025', 'error 0.029 ≤ 0.045']
+    """
+    return Need(name, value, "≥", paper - tolerance), Need(name, value, "≤", paper + tolerance)
+
+
+def follows(requirement: str) -> bool:
+    """Whether a printed requirement holds: the test of the pages reads them by this.
+
+    >>> follows("accuracy 0.53 > 0.8"), follows("0.2 ≤ 0.2")
+    (False, True)
+    """
+    *_, value, relation, bound = requirement.split()
+    return RELATIONS[relation](float(value), float(bound))
 
 
 class Claim(NamedTuple):
     """Something a paper says, what we found, and whether that is the same.
 
-    holds : True, False, or None where the data at hand cannot tell.
+    needs : what must hold for it, all of it; empty where the data at hand cannot tell.
     """
 
     paper: str
     found: str
-    holds: bool | None
+    needs: tuple[Need, ...]
     why: str
 
     @property
     def verdict(self) -> str:
         """In words.
 
-        >>> Claim("the earth is flat", "an arc of 1° a 111 km", False, "").verdict
+        >>> Claim("the earth is flat", "an arc", (Need("degrees", 0.9, "<", 0.1),), "").verdict
         'not confirmed'
         """
-        if self.holds is None:
+        if not self.needs:
             return "cannot be tested here"
-        return "confirmed" if self.holds else "not confirmed"
+        return "confirmed" if all(need.holds for need in self.needs) else "not confirmed"
+
+    @property
+    def row(self) -> list[str]:
+        """Its line in a table under `CLAIM_COLUMNS`."""
+        return [self.paper, self.found, PART.join(map(str, self.needs)), self.verdict, self.why]
 
 
 class Clock:
@@ -111,9 +163,9 @@ class Page:
     >>> page = Page("Falling apples", "Dropped from one metre.", quick=False, out=None)
     >>> with page.part("Apples, seeds 0–9"):
     ...     page.table(["apple", "seconds"], [["1", "0.45"]])
-    >>> page.claim(Claim("apples fall", "10 of 10", True, "all did"))
+    >>> page.claim(Claim("apples fall", "10 of 10", (Need("fell", 10, "≥", 10),), "all did"))
     >>> page.text().splitlines()[6]
-    '| apples fall | 10 of 10 | confirmed | all did |'
+    '| apples fall | 10 of 10 | fell 10 ≥ 10 | confirmed | all did |'
     """
 
     def __init__(
@@ -123,6 +175,7 @@ class Page:
         self.folder = None if out is None else Path(out)
         self.claims: list[Claim] = []
         self.body: list[str] = []
+        self.is_simulated = False
 
     @contextmanager
     def part(self, heading: str) -> Iterator[None]:
@@ -147,7 +200,12 @@ class Page:
             if stand_in is None:
                 raise LeftOut(str(missing)) from None
             self.say(f"**Simulated data**, because {missing}.")
+            self.is_simulated = True
             return stand_in()
+
+    def called(self, name: str) -> str:
+        """What a table calls a data set: simulated ones never carry the name of a real one."""
+        return "simulated" if self.is_simulated else name
 
     def say(self, text: str) -> None:
         """Add a paragraph."""
@@ -158,7 +216,10 @@ class Page:
         self.body.append(markdown(head, rows))
 
     def claim(self, claim: Claim) -> None:
-        """Add a claim and its verdict; they stand before everything else."""
+        """Add a claim and its verdict; they stand before everything else. Simulated data give no
+        verdict."""
+        if self.is_simulated:
+            claim = claim._replace(needs=(), why="simulated data say nothing about it")
         self.claims.append(claim)
 
     def figure(self, figure: Any, name: str, caption: str) -> None:
@@ -172,22 +233,19 @@ class Page:
         """The page as Markdown."""
         parts = [f"# {self.title}", self.about]
         if self.claims:
-            rows = [[c.paper, c.found, c.verdict, c.why] for c in self.claims]
-            parts.append(markdown(CLAIM_COLUMNS, rows))
+            parts.append(markdown(CLAIM_COLUMNS, [claim.row for claim in self.claims]))
         return "\n\n".join([*parts, *self.body]) + "\n"
 
 
-EXPERIMENTS = (
-    "xpgp",
-    "active",
-    "kpcrank",
-    "perceptron",
-    "sparse-ep",
-    "communities",
-    "defaults",
-    "answers",
-)
-"""In the order of the papers; `-` stands for the `_` of the module."""
+PAPERS = {
+    "000": ("xpgp", "active"),
+    "001": ("kpcrank",),
+    "002": ("perceptron",),
+    "003": ("sparse-ep",),
+    "004": ("communities",),
+}
+"""The experiments of each paper; `-` stands for the `_` of the module."""
+EXPERIMENTS = (*(name for names in PAPERS.values() for name in names), "defaults", "answers")
 INDEX = "README.md"
 
 
@@ -209,7 +267,7 @@ def _header(name: str, quick: bool, clock: Clock) -> str:
     threads = max((info["num_threads"] for info in threadpool_info()), default=1)
     facts = [
         f"`python -m experiments {name}{' --quick' if quick else ''}`",
-        f"penchant {version('penchant')}",
+        f"penchant {version('penchant')}, commit {commit()}",
         datetime.now(UTC).strftime("%Y-%m-%d"),
         str(clock),
         f"{os.cpu_count()} cores, {threads} thread{'s' if threads > 1 else ''} used",
@@ -217,6 +275,16 @@ def _header(name: str, quick: bool, clock: Clock) -> str:
     ]
     small = "\n\n**A quick run: sizes are too small for the verdicts to mean much.**"
     return " · ".join(facts) + (small if quick else "")
+
+
+def commit() -> str:
+    """The commit of the code that runs, and whether files were changed since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
 
 
 def index(folder: Path) -> str:
@@ -238,8 +306,8 @@ def index(folder: Path) -> str:
 def claims_of(page: str) -> list[list[str]]:
     """The rows of a page's table of claims.
 
-    >>> claims_of(markdown(CLAIM_COLUMNS, [["a", "b", "confirmed", "c"]]))
-    [['a', 'b', 'confirmed', 'c']]
+    >>> claims_of(markdown(CLAIM_COLUMNS, [["a", "b", "1 > 0", "confirmed", "c"]]))
+    [['a', 'b', '1 > 0', 'confirmed', 'c']]
     """
     _, found, after = page.partition(f"| {' | '.join(CLAIM_COLUMNS)} |\n")
     lines = after.splitlines()[1:] if found else []
