@@ -39,18 +39,21 @@ class Basis:
 
     first: (r,) universe positions of the pivot items; second: None in item space, the losers
     of the pivot comparisons in comparison space. lower: (r, r) factor of the pivots' prior.
+    of_part: whether it is asked about a kernel that is only a part of that prior.
     """
 
     first: IntArray
     second: IntArray | None
     lower: FloatArray
+    of_part: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         return on_cpu(vars(self))
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
-        if self.second is not None or target.index is None or universe.index is None:
+        known = self.second is None and not self.of_part
+        if not known or target.index is None or universe.index is None:
             return self._solved(kernel, universe, target)
         row = np.full(len(universe), -1)
         row[self.first] = np.arange(len(self.first))
@@ -120,6 +123,15 @@ class Posterior:
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""
         return self if target is None else replace(self, target=target.on(self.universe.device))
+
+    def of_source(self, part: Kernel) -> "Posterior":
+        """The posterior of one summand f_s of f = Σ f_s, whose prior covariance K_s is `part`.
+
+        Answers tell about w alone, and Cov(f_s, w) = Φ_s = K_s(·, pivots) lower⁻ᵀ. So f_s is
+        Φ_s w plus a rest of covariance K_s − Φ_s Φ_sᵀ, of which no answer tells (000 Eq. 3: the
+        posterior of f and of g, by way of that of their sum).
+        """
+        return replace(self, kernel=part, basis=replace(self.basis, of_part=True))
 
     def __len__(self) -> int:
         return len(self.target)
