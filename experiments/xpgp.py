@@ -347,18 +347,18 @@ _ABOUT = (
     '(`optimize="em"` is the paper\'s EMEP; docs/explanation/ep.md).'
 )
 _OHSUMED = (
-    "The documents of a query, of which some pairs of different grades are known; the other "
-    "pairs are to be predicted. The paper's similarities (cosine of keywords) are not public: "
-    "**stand-in**, cosine of the standardised features. Negative cosines, {clipped:.0%} of all "
-    'pairs of documents, get no edge, so that the "complete" graph (dense) has '
-    "{kept:.0%} of the edges of a complete one; kNN joins the {neighbours} nearest. The paper does "
-    "not say where Silva et al.'s kernel puts the causes of a weighted complete graph, whose "
-    "only maximal clique is the whole: our guess is one cause an edge on the dense graph, one a "
-    "maximal clique on kNN. Then on the dense graph that kernel is nearly the identity: mean "
-    "correlation of two documents {dense:.3f}, on kNN {near:.3f}. RankSVM: RBF, width and C by "
-    "3-fold cross-validation over the known pairs. *Item effects* are our control: a utility of "
-    "its own for every document and no relation at all. Mean ± standard error over queries × "
-    "repeats; AUC over both orientations of each pair. The paper prints curves, no numbers."
+    "Data: {what}. The documents of a query, of which some pairs of different grades are known; "
+    "the other pairs are to be predicted. The paper's similarities (cosine of keywords) are not "
+    "public: **stand-in**, cosine of the standardised features. Negative cosines, {clipped:.0%} of "
+    'all pairs of documents, get no edge: the "complete" graph (dense) has {kept:.0%} of the '
+    "edges of a complete one; kNN joins the {neighbours} nearest. The paper does not say where "
+    "Silva et al.'s kernel puts the causes of a weighted complete graph, whose only maximal clique "
+    "is the whole: our guess is one cause an edge on the dense graph, one a maximal clique on kNN. "
+    "Then on the dense graph that kernel is nearly the identity: mean correlation of two documents "
+    "{dense:.3f}, on kNN {near:.3f}. RankSVM: RBF, width and C by 3-fold cross-validation over the "
+    "known pairs. *Item effects* are our control: a utility of its own for every document and no "
+    "relation at all. Mean ± standard error over queries × repeats; AUC over both orientations of "
+    "each pair. The paper prints curves, no numbers."
 )
 
 
@@ -373,7 +373,7 @@ def run(quick: bool = False, out: str | PathLike[str] | None = None) -> str:
 def _ohsumed(page: Page) -> None:
     sizes, n_queries, n_repeats = ((50,), 2, 2) if page.quick else ((100, 150, 200), 10, 20)
     with page.part(
-        f"OHSUMED: {n_queries} random queries (seed 0), repeats: {n_repeats} (figure 2)"
+        f"Graded documents: {n_queries} random queries (seed 0), repeats: {n_repeats} (figure 2)"
     ):
         documents = page.load(load_ohsumed, graded_documents).whole()
         queries = draw_queries(documents, n_queries, max(sizes))
@@ -381,16 +381,27 @@ def _ohsumed(page: Page) -> None:
         near, dense = np.mean([_correlations(query) for query in queries], axis=0)
         page.say(
             _OHSUMED.format(
-                clipped=clipped, kept=1.0 - clipped, neighbours=NEIGHBOURS, near=near, dense=dense
+                what=page.called("OHSUMED"),
+                clipped=clipped,
+                kept=1.0 - clipped,
+                neighbours=NEIGHBOURS,
+                near=near,
+                dense=dense,
             )
         )
         figures: dict[int, Figures] = {}
         for size in sizes:
             runs = [query_figures(query, size, n_repeats) for query in queries]
             figures[size] = {name: np.array([each[name] for each in runs]) for name in runs[0]}
-        name = page.called("OHSUMED")
-        _report(page, figures, name, "xpgp_ohsumed", "figure 2", (PGP, SVM, ITEM_EFFECTS))
-        for claim in _ohsumed_claims(figures):
+        _report(
+            page,
+            figures,
+            page.called("OHSUMED"),
+            "xpgp_ohsumed",
+            "figure 2",
+            (PGP, SVM, ITEM_EFFECTS),
+        )
+        for claim in _ohsumed_claims(figures, clipped):
             page.claim(claim)
 
 
@@ -515,7 +526,8 @@ def _fall(figures: dict[int, Figures], graph: str) -> str:
     )
 
 
-def _ohsumed_claims(figures: dict[int, Figures]) -> list[Claim]:
+def _ohsumed_claims(figures: dict[int, Figures], clipped: float) -> list[Claim]:
+    complete = f"complete graph, {clipped:.0%} of its edges clipped"
     sizes, stand_in = list(figures), "the similarities are a stand-in"
     first, last = (cuts({size: figures[size]}, "dense")[0] for size in (sizes[0], sizes[-1]))
     error = {
@@ -531,18 +543,18 @@ def _ohsumed_claims(figures: dict[int, Figures]) -> list[Claim]:
                 beats(figures, graph, (PGP, SVM)),
                 f"2 graph kernels × {len(sizes)} sizes × 2 rivals; {stand_in}",
             )
-            for graph, which in (("dense", "complete graph, as in the paper"), ("kNN", "kNN"))
+            for graph, which in (("dense", complete), ("kNN", "kNN"))
         ),
         Claim(
             "OHSUMED: errors fall by 12 to 40 %",
-            f"complete graph, against PGP: {_fall(figures, 'dense')}",
+            f"{complete}, against PGP: {_fall(figures, 'dense')}",
             falls(figures, "dense", 0.12, 0.40),
             f"a larger fall than the paper's is not its number either; {stand_in}",
         ),
         Claim(
             "OHSUMED: XPGP performs well especially when few pairs are known",
-            f"complete graph: errors fall by {first[0]:.1%} and {first[1]:.1%} at {sizes[0]} "
-            f"pairs, by {last[0]:.1%} and {last[1]:.1%} at {sizes[-1]} ({LAPLACIAN}, {CAUSES})",
+            f"{complete}: errors fall by {first[0]:.1%} and {first[1]:.1%} at {sizes[0]} pairs, "
+            f"by {last[0]:.1%} and {last[1]:.1%} at {sizes[-1]} ({LAPLACIAN}, {CAUSES})",
             tuple(
                 Need(f"{kernel}: fall with fewest pairs", float(few), ">", float(many))
                 for kernel, few, many in zip((LAPLACIAN, CAUSES), first, last, strict=True)
@@ -576,28 +588,29 @@ def _ohsumed_claims(figures: dict[int, Figures]) -> list[Claim]:
 
 def _cora(page: Page) -> None:
     sizes, n_repeats, fewer = ((10,), 1, 1) if page.quick else ((5, 10, 15, 20), 20, 5)
-    with page.part(f"Cora instead of TREC: topics as queries, repeats: {n_repeats} (figure 3)"):
+    with page.part(f"Linked papers: topics as queries, repeats: {n_repeats} (figure 3)"):
         cora = page.load(load_cora, linked_papers)
         X, citations = cora.features.toarray().astype(float), cora.citations.astype(float)
         models, further = cora_models(X, citations), other_cora_models(X, citations)
         figures = {size: cora_figures(cora, models, size, n_repeats) for size in sizes}
         others = {size: cora_figures(cora, further, size, fewer) for size in sizes}
-        page.say(_about_cora(cora, citations, n_repeats, fewer))
+        what = page.called("Cora")
+        page.say(_about_cora(what, cora, citations, n_repeats, fewer))
         _report(
             page,
             figures,
-            page.called("Cora"),
+            what,
             "xpgp_cora",
             "figure 3",
             (PGP, ITEM_EFFECTS),
             others,
         )
-        for claim in _cora_claims(figures, others):
+        for claim in _cora_claims(what, figures, others):
             page.claim(claim)
 
 
 def _about_cora(
-    cora: Cora, citations: sparse.csr_matrix, n_repeats: int, fewer_repeats: int
+    what: str, cora: Cora, citations: sparse.csr_matrix, n_repeats: int, fewer_repeats: int
 ) -> str:
     def described(graph: Relation) -> str:
         alone = int(np.sum(np.diff(graph.weights.indptr) == 0))
@@ -605,35 +618,35 @@ def _about_cora(
         same = np.mean(cora.labels[links.row] == cora.labels[links.col])
         return f"{graph.n_edges:,} edges, {same:.0%} within a topic, {alone:,} papers without any"
 
+    cited, direct = described(co_citation(citations)), described(direct_links(citations))
     return (
-        f"**Stand-in**: {len(cora.labels):,} papers, {len(np.unique(cora.labels))} topics; a "
-        "relevant paper beats an irrelevant one in every known pair. The paper's graph of TREC "
-        "joins two pages that are linked by the same page: here two papers that some paper cites "
-        f"(co-cited: {described(co_citation(citations))}). *Direct links* are **ours**, not the "
-        "paper's: two papers of which one cites the other "
-        f"({described(direct_links(citations))}). Error: share of all relevant–irrelevant pairs in "
-        "the wrong order; AUC: of the predicted probabilities of the pairs of "
-        f"{SAMPLED} relevant and {SAMPLED} irrelevant papers, in both orientations. Mean ± "
-        f"standard error over topics × repeats (seeds 0 to {n_repeats - 1}). Section 7 and our "
+        f"**Stand-in** for TREC: {what}, {len(cora.labels):,} papers, "
+        f"{len(np.unique(cora.labels))} topics; a relevant paper beats an irrelevant one in every "
+        "known pair. The paper's graph of TREC joins two pages that are linked by the same page: "
+        f"here two papers that some paper cites (co-cited: {cited}). *Direct links* are **ours**, "
+        f"not the paper's: two papers of which one cites the other ({direct}). Error: share of all "
+        "relevant–irrelevant pairs in the wrong order; AUC: of the predicted probabilities of the "
+        f"pairs of {SAMPLED} relevant and {SAMPLED} irrelevant papers, in both orientations. Mean "
+        f"± standard error over topics × repeats (seeds 0 to {n_repeats - 1}). Section 7 and our "
         f"defaults (`PreferenceGP()` with nothing chosen): {fewer_repeats} repeats. The paper "
         "prints curves, no numbers."
     )
 
 
-def _cora_claims(figures: dict[int, Figures], others: dict[int, Figures]) -> list[Claim]:
+def _cora_claims(what: str, figures: dict[int, Figures], others: dict[int, Figures]) -> list[Claim]:
     stand_in = "TREC's links are not public: Cora stands in"
     ours = f"with direct links (ours) by: {_fall(figures, DIRECT)}"
     default = [1.0 - _ratio(each[OUR_XPGP], each[OUR_PGP]) for each in others.values()]
     return [
         Claim(
             f"TREC: XPGP beats PGP at all sizes, rank sum test, p < {LEVEL}",
-            f"Cora, co-cited: errors fall by: {_fall(figures, CO_CITED)}",
+            f"{what}, co-cited: errors fall by: {_fall(figures, CO_CITED)}",
             beats(figures, CO_CITED, (PGP,)),
             f"the paper's graph and both graph kernels; {ours}. {stand_in}",
         ),
         Claim(
             "TREC: errors fall by 30 to 50 %",
-            f"Cora, co-cited: {_fall(figures, CO_CITED)}",
+            f"{what}, co-cited: {_fall(figures, CO_CITED)}",
             falls(figures, CO_CITED, 0.30, 0.50),
             f"the paper's graph, both kernels at variance one to start with. Our defaults start "
             "a relation low where linked items do not have similar features: with them errors fall "
@@ -641,7 +654,7 @@ def _cora_claims(figures: dict[int, Figures], others: dict[int, Figures]) -> lis
         ),
         Claim(
             "TREC: both graph kernels do similarly well",
-            "Cora, co-cited, mean error of all sizes: Laplacian "
+            f"{what}, co-cited, mean error of all sizes: Laplacian "
             f"{_mean_error(figures, xpgp(LAPLACIAN, CO_CITED)):.3f}, common causes "
             f"{_mean_error(figures, xpgp(CAUSES, CO_CITED)):.3f}",
             alike(figures, (CO_CITED,)),

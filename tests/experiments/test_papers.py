@@ -206,9 +206,10 @@ def test_better_than_chance_counts_queries_in_error_area_and_both():
     assert active.better_than_chance(chosen, by_chance).tolist() == [2, 2, 1]
 
 
-def test_telling_each_answer_ends_where_fitting_them_all_does():
-    (query,) = active.cora_queries(linked_papers(60), 1, n_papers=40)
-    learner = active.RefittingLearner(query.task.prior)
+@pytest.mark.parametrize("learned", [False, True])
+def test_telling_each_answer_ends_where_fitting_them_all_does(learned):
+    (query,) = active.cora_queries(linked_papers(60), 1, n_papers=40, learned=learned)
+    learner = query.learner()
     asked = []
 
     def remember(belief, first, second, answer):
@@ -218,8 +219,22 @@ def test_telling_each_answer_ends_where_fitting_them_all_does():
     _, told = active.explore(query.task, "variance_ratio", 6, np.random.default_rng(0), remember)
     together = learner.fit(*np.array(asked).T)
     np.testing.assert_allclose(told.mean, together.mean, atol=1e-6)
+    moved = learner.model.kernel_ != learner.model.kernel  # by learning
+    assert moved == learned
     assert len(set(asked)) == 6
     assert all(query.relevant[a] and not query.relevant[b] for a, b in asked)
+
+
+def test_figure_4_is_confirmed_by_nine_of_ten_in_error_and_in_area():
+    by_chance = np.tile([0.2, 0.8], (10, 4, 1))
+    chosen = {
+        "variance_ratio": np.array([[0.1, 0.9]] * 9 + [[0.3, 0.7]]),
+        "information_gain": np.tile([0.15, 0.95], (10, 1)),
+    }
+    verdicts = [claim.verdict for claim in active.claims(chosen, by_chance)]
+    assert verdicts == ["confirmed", "confirmed", "not confirmed"]
+    chosen["variance_ratio"][0, 1] = 0.7  # nine in error, eight in AUC
+    assert active.claims(chosen, by_chance)[0].verdict == "not confirmed"
 
 
 def test_a_query_is_judged_on_all_pairs():
