@@ -542,8 +542,8 @@ def _ohsumed_claims(figures: dict[int, Figures], clipped: float) -> list[Claim]:
                 f"OHSUMED: XPGP beats PGP and SVM at all sizes, rank sum test, p < {LEVEL}",
                 f"{which}: errors against PGP fall by: {_fall(figures, graph)}",
                 beats(figures, graph, (PGP, SVM)),
-                f"2 graph kernels × {len(sizes)} sizes × 2 rivals; {stand_in}. Item effects without "
-                f"any relation have a mean error of {control:.3f}, XPGP with the Laplacian "
+                f"2 graph kernels × {len(sizes)} sizes × 2 rivals; {stand_in}. Item effects "
+                f"without any relation have a mean error of {control:.3f}, XPGP with the Laplacian "
                 f"{error[LAPLACIAN, graph]:.3f}",
             )
             for graph, which in (("dense", complete), ("kNN", "kNN"))
