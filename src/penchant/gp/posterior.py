@@ -39,21 +39,18 @@ class Basis:
 
     first: (r,) universe positions of the pivot items; second: None in item space, the losers
     of the pivot comparisons in comparison space. lower: (r, r) factor of the pivots' prior.
-    of_part: whether it is asked about a kernel that is only a part of that prior.
     """
 
     first: IntArray
     second: IntArray | None
     lower: FloatArray
-    of_part: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         return on_cpu(vars(self))
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
         """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
-        known = self.second is None and not self.of_part
-        if not known or target.index is None or universe.index is None:
+        if self.second is not None or target.index is None or universe.index is None:
             return self._solved(kernel, universe, target)
         row = np.full(len(universe), -1)
         row[self.first] = np.arange(len(self.first))
@@ -69,6 +66,15 @@ class Basis:
         if self.second is not None:
             cross -= kernel(target, universe.take(self.second))
         return linalg.solve_lower(self.lower, cross.T, overwrite=True).T
+
+
+@dataclass(frozen=True)
+class PartBasis(Basis):
+    """The same pivots, for a kernel that is a part of their prior: each item needs a solve."""
+
+    def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
+        """φ of the target items, (len(target), r)."""
+        return self._solved(kernel, universe, target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +137,8 @@ class Posterior:
         Φ_s w plus a rest of covariance K_s − Φ_s Φ_sᵀ, of which no answer tells (000 Eq. 3: the
         posterior of f and of g, by way of that of their sum).
         """
-        return replace(self, kernel=part, basis=replace(self.basis, of_part=True))
+        pivots = PartBasis(self.basis.first, self.basis.second, self.basis.lower)
+        return replace(self, kernel=part, basis=pivots)
 
     def __len__(self) -> int:
         return len(self.target)
