@@ -7,7 +7,6 @@ from experiments import active, communities, kpcrank, perceptron, sparse_ep, xpg
 from experiments import page as results
 from experiments.data import graded_documents, linked_papers, rankings_like_sushi
 from penchant.ask import CRITERIA, WIN, Joint
-from penchant.datasets import load_cora
 from penchant.errors import DataError
 from penchant.io import GradedDocuments
 from penchant.likelihoods import Probit
@@ -292,14 +291,6 @@ def test_expected_best_leaves_less_regret_than_random():
     gained = curves["random"][:, -1] - curves["expected_best"][:, -1]
     assert gained.mean() > 2.0 * gained.std(ddof=1) / np.sqrt(30)
     assert set(curves) == set(CRITERIA)
-
-
-@pytest.mark.slow
-def test_figure_4_on_cora_is_won_by_one_criterion_in_eight_of_ten(data_folder, monkeypatch):
-    monkeypatch.setenv("PENCHANT_DATA", str(data_folder))
-    queries = active.cora_queries(load_cora(), 10)
-    chosen, by_chance = active.figure_4(queries, 20)
-    assert max(active.better_than_chance(chosen[name], by_chance)[2] for name in active.CHOSEN) >= 8
 
 
 def test_kpcrank_learns_the_sinc_from_score_differences():
