@@ -68,6 +68,15 @@ class Basis:
         return linalg.solve_lower(self.lower, cross.T, overwrite=True).T
 
 
+@dataclass(frozen=True)
+class PartBasis(Basis):
+    """The same pivots, for a kernel that is a part of their prior: each item needs a solve."""
+
+    def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
+        """φ of the target items, (len(target), r)."""
+        return self._solved(kernel, universe, target)
+
+
 @dataclass(frozen=True, eq=False)
 class EffectPosterior:
     """Effects β, and the weights w of the utilities when β is known.
@@ -120,6 +129,16 @@ class Posterior:
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""
         return self if target is None else replace(self, target=target.on(self.universe.device))
+
+    def of_source(self, part: Kernel) -> "Posterior":
+        """The posterior of one summand f_s of f = Σ f_s, whose prior covariance K_s is `part`.
+
+        Answers tell about w alone, and Cov(f_s, w) = Φ_s = K_s(·, pivots) lower⁻ᵀ. So f_s is
+        Φ_s w plus a rest of covariance K_s − Φ_s Φ_sᵀ, of which no answer tells (000 Eq. 3: the
+        posterior of f and of g, by way of that of their sum).
+        """
+        pivots = PartBasis(self.basis.first, self.basis.second, self.basis.lower)
+        return replace(self, kernel=part, basis=pivots)
 
     def __len__(self) -> int:
         return len(self.target)

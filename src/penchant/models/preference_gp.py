@@ -303,6 +303,7 @@ class PreferenceGP(UtilityModel):
         return_std: bool = False,
         relations: Mapping[str, Any] | None = None,
         at: Any = None,
+        source: str | None = None,
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Mean utilities (n,) relative to the average item of the fit; with return_std also their
         standard deviations.
@@ -313,13 +314,23 @@ class PreferenceGP(UtilityModel):
         relations : for new items in a relational model, the graphs over the training items
             followed by the new ones.
         at : a date, where utilities drift; None: that of the last comparison.
+        source : the part of the utilities that one source explains, by its name in `shares_`:
+            "features", a relation, "item effects" (f and g of paper 000). The means of all sources
+            add up to those of None, the sum; the variances do not.
         """
         then = self._as_of(at)
+        part = None if source is None else self._part(source)
         if relations is None:
+            if part is not None:
+                learned = then._fitted().learned
+                own = replace(learned, posterior=learned.posterior.of_source(part))
+                then = self._copy_with(own)
             return UtilityModel.predict(then, X, users=users, return_std=return_std)
         check_arguments(self, "predict", return_std=(return_std, YES_OR_NO))
         fitted = self._fitted()
         posterior = posterior_of_new_nodes(fitted.learned, fitted.columns, X, relations)
+        if part is not None:
+            posterior = posterior.of_source(part)
         if at is not None and isinstance(posterior, gp.PathPosterior):
             (posterior,) = posterior.when(as_days([at]))
         known = posterior.universe.take(np.arange(fitted.learned.data.n_items))
@@ -371,6 +382,22 @@ class PreferenceGP(UtilityModel):
         each = self._fitted().learned.posterior.when(np.atleast_1d(as_days(times)))
         mean = np.array([then.mean - then.mean.mean() for then in each])
         return mean, np.sqrt([then.contrast_var for then in each])
+
+    def _part(self, source: str) -> Kernel:
+        """The part of the prior that a source is."""
+        if self.drift is not None:
+            raise DataError(
+                "predict: source= does not go with utilities that drift: fit without drift, or "
+                "with half_life= in its place, and ask that model"
+            )
+        parts = zip(self.shares_, self._fitted().learned.hyper.kernel.parts, strict=True)
+        for name, part in parts:
+            if name == source:
+                return part
+        raise DataError(
+            f"predict: source is {source!r}: it must be one of "
+            f"{', '.join(map(repr, self.shares_))} (see shares_), or None for all together"
+        )
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
         """The model as of another time; several: or of a time for each difference."""
