@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
 
 from experiments import active, communities, kpcrank, perceptron, sparse_ep, xpgp
 from experiments import page as results
@@ -11,7 +14,9 @@ from penchant.datasets import load_cora
 from penchant.errors import DataError
 from penchant.io import GradedDocuments
 from penchant.likelihoods import Probit
+from penchant.models import KPCRank
 from penchant.online import Round
+from penchant.ranking import Groups
 
 SECONDS = ("xpgp", "perceptron")
 """Experiments whose quick form takes a few seconds without data."""
@@ -79,9 +84,63 @@ def test_every_noise_level_has_every_method():
 
 def test_kpcrank_against_its_best_rival():
     ahead = {"KPCRank": np.array([0.1, 0.11]), "RLS": np.array([0.3, 0.3])}
-    assert kpcrank.against_best(ahead)[0] == -1
-    assert kpcrank.against_best({**ahead, "KPCR": np.array([0.1, 0.11])})[0] == 0
-    assert kpcrank.against_best({**ahead, "KPCR": np.array([0.01, 0.02])})[0] == 1
+    level = {**ahead, "KPCR": np.array([0.1, 0.11])}
+    behind = {**ahead, "KPCR": np.array([0.01, 0.02])}
+    for errors, word in ((ahead, "ahead of RLS"), (level, "level with"), (behind, "behind KPCR")):
+        assert kpcrank.against_best(errors).startswith(word)
+        claim = kpcrank.claims({"toy": {0.0: level | {"RankRLS": ahead["RLS"]}, 0.5: errors}})[0]
+        assert (claim.verdict == "confirmed") == (errors is ahead)
+
+
+def documents(n_groups=12, n_rows=7, d=5):
+    rng = np.random.default_rng(0)
+    X = 3.0 + rng.standard_normal((n_groups * n_rows, d))
+    y = X @ rng.standard_normal(d) + 2.0 * rng.standard_normal(len(X))
+    return X, y, np.repeat(np.arange(n_groups), n_rows)
+
+
+def test_kpcrank_of_table_1_is_the_estimators():
+    X, y, qid = documents()
+    Z, Z_new = kpcrank.centred_components(X, X[:10])
+    ours = Z_new @ kpcrank.fit_tuned("KPCRank", Z, Groups(qid, y))
+    theirs = KPCRank("linear").fit(X, y, qid).predict(X[:10])
+    np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["KPCR", "RLS"])
+def test_regressions_of_table_1_are_scikit_learns_on_centred_rows(method):
+    X, y, qid = documents()
+    Z, Z_new = kpcrank.centred_components(X, X[:10])
+    ours = Z_new @ kpcrank.fit_tuned(method, Z, Groups(qid, y))
+    if method == "KPCR":
+        candidates = [make_pipeline(PCA(p), LinearRegression()) for p in range(1, 6)]
+    else:
+        largest = np.linalg.norm(X - X.mean(axis=0), 2) ** 2
+        candidates = [Ridge(largest * ridge) for ridge in np.geomspace(1e-8, 1e1, 21)]
+    fitted = [model.fit(X, y).predict(X[:10]) - y.mean() for model in candidates]
+    assert min(np.abs(f - ours).max() for f in fitted) < 1e-8
+
+
+def test_rank_rls_is_the_mean_of_the_gaussian_process():
+    draw = kpcrank.draw_sinc(0)
+    kpc, ridge = kpcrank.distances_from_gp(draw, kpcrank.with_noise(draw.clean, 0.1, seed=0))
+    assert ridge < 1e-6 < kpc < 0.1
+
+
+def test_noise_on_score_differences_can_turn_a_pair():
+    clean = kpcrank.draw_sinc(0).clean
+    noisy = kpcrank.with_noise(clean, 0.1, seed=0)
+    assert clean.n_comparisons == noisy.n_comparisons
+    turned = np.isin(noisy.winner * 1000 + noisy.loser, clean.loser * 1000 + clean.winner)
+    assert 10 < turned.sum() < 200
+    assert np.all(np.asarray(noisy.margin) > 0)
+
+
+def test_figure_1_shows_scores_in_their_own_unit():
+    draw = kpcrank.draw_sinc(0)
+    truth = np.sinc(draw.test[:, 0])
+    mean = kpcrank.fit_gp(draw, draw.clean).predict(draw.test)
+    np.testing.assert_allclose(mean - mean.mean(), truth - truth.mean(), atol=0.01)
 
 
 def test_the_figure_of_many_users_has_all_methods():
