@@ -527,7 +527,7 @@ def _correspondence(page: Page, n_seeds: int) -> None:
             ),
             "RankRLS with the GP's kernel and noise is its mean (distance "
             f"{max(both[:, 1].max() for both in distances.values()):.0e}); KPCRank cuts "
-            f"components off where the GP shrinks them. Required: {SAME:.0%} of the range",
+            f"components off where the GP shrinks them. Required: {SAME:g} of the range",
         )
     )
 

@@ -1,10 +1,13 @@
 """Every experiment of a paper in small, on simulated data; in quick form where time allows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from experiments import active, communities, kpcrank, perceptron, sparse_ep, xpgp
 from experiments import page as results
@@ -336,7 +339,43 @@ def test_a_round_without_improvement_teaches_the_svm_nothing():
     assert svm.weights is None
 
 
-def test_the_report_of_a_small_collection():
+@pytest.mark.parametrize("c", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("n_examples", [1, 6, 60])
+def test_the_svm_is_the_one_with_hinge_loss(n_examples, c):
+    """No other weights have a lower loss: not scikit-learn's, and none nearby."""
+    rng = np.random.default_rng(n_examples)
+    examples = rng.standard_normal((n_examples, 8)) + 0.3
+    examples = np.concatenate([examples, examples[:1]])  # a query may come again
+
+    def loss(w):
+        return 0.5 * w @ w + c * np.maximum(0.0, 1.0 - examples @ w).sum()
+
+    ours = perceptron.hinge_svm(examples, c)
+    sign = np.where(np.arange(len(examples)) % 2, 1, -1)
+    theirs = LinearSVC(loss="hinge", C=c, fit_intercept=False, max_iter=100_000, tol=1e-6)
+    theirs = theirs.fit(examples * sign[:, None], sign).coef_[0]
+    allowed = 1.0 + 2.0 * perceptron.GAP
+    assert loss(ours) <= allowed * loss(theirs)
+    nearby = ours + 0.1 * rng.standard_normal((100, 8))
+    assert loss(ours) <= allowed * min(map(loss, nearby))
+
+
+def test_an_svm_retrained_more_often_is_trained_more_often():
+    rng = np.random.default_rng(0)
+    rounds = [Round(docs, docs[:, 0]) for docs in rng.standard_normal((60, 8, 3))]
+    trained = []
+    for growth in (1.1, 1.05, 1.01):
+        svm, before, count = perceptron.RetrainedSVM(growth), None, 0
+        for docs, grades in rounds:
+            svm.learn(docs, svm.present(docs), np.argsort(-grades))
+            count += svm.weights is not before
+            before = svm.weights
+        trained.append(count)
+    assert trained[0] < trained[1] < trained[2] == 60
+
+
+@pytest.fixture(scope="module")
+def toy():
     rng = np.random.default_rng(1)
     qid = np.repeat(np.arange(15), 8)
     X = rng.standard_normal((qid.size, 3))
@@ -344,13 +383,37 @@ def test_the_report_of_a_small_collection():
     y = np.clip(np.round(X @ taste + 0.3 * rng.standard_normal(qid.size) + 1), 0, 4)
     collection = perceptron.prepare("toy", GradedDocuments(X, y, qid), X, n_passes=2)
     assert len(collection.rounds) == 30
+    assert collection.n_queries == 15
     assert np.corrcoef(collection.weights, taste)[0, 1] > 0.95
-    lines = list(perceptron.curves(collection, n_permutations=2))
-    rows = perceptron.table(lines).splitlines()
-    assert len(rows) == 2 + 5
-    assert all(row.count("|") == 10 for row in rows)
-    found = perceptron.outcome("toy", lines)
-    assert found.within_bound
-    assert found.full_to_weak > 0.1
-    assert perceptron.claims([found])[1].found == f"toy: {found.full_to_weak:.2f} ×"
-    assert len(perceptron.draw(lines).axes) == 3
+    return dict(perceptron.curves(collection, n_permutations=2))
+
+
+def test_the_report_of_a_small_collection(toy):
+    for make_rows in (perceptron.curve_rows, perceptron.bound_rows):
+        head, rows = make_rows("toy", toy)
+        assert len(rows) == len(toy) == 10
+        assert all(len(row) == len(head) for row in rows)
+    assert len(perceptron.draw({"toy": toy}).axes) == 4
+    found = {claim.paper: claim for claim in perceptron.claims({"toy": toy})}
+    assert len(found) == 11
+    assert all(claim.needs for claim in found.values())
+    assert found["regret stays within the bound of Theorem 1"].verdict == "confirmed"
+
+
+def test_every_extension_stays_within_its_bound(toy):
+    for label in (perceptron.EXPECTED, perceptron.CONVEX, perceptron.EXPONENTIATED):
+        line = toy[label]
+        assert np.all(line.mean() <= line.bound)
+        for cost in perceptron.COSTS:
+            excess, bound = perceptron.excess_cost(line, cost)
+            assert np.all(excess >= 0)
+            assert np.all(excess <= bound)
+    square = perceptron.excess_cost(toy[perceptron.CONVEX], "u²")[0][-1]
+    assert square == pytest.approx(np.mean(toy[perceptron.CONVEX].regret.utility ** 2))
+
+
+def test_ratios_are_paired_by_permutation(toy):
+    few = toy["SVM, 1 %"]
+    assert perceptron.ratio(few, few) == pytest.approx(np.ones(2))
+    half = few._replace(regret=replace(few.regret, utility=few.regret.utility / 2))
+    assert perceptron.ratio(half, few).mean() == pytest.approx(0.5)
