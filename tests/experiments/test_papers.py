@@ -1,7 +1,13 @@
 """Every experiment of a paper in small, on simulated data; in quick form where time allows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
 from experiments import active, communities, kpcrank, perceptron, sparse_ep, xpgp
 from experiments import page as results
@@ -10,7 +16,9 @@ from penchant.ask import CRITERIA, WIN, Joint
 from penchant.errors import DataError
 from penchant.io import GradedDocuments
 from penchant.likelihoods import Probit
+from penchant.models import KPCRank
 from penchant.online import Round
+from penchant.ranking import Groups
 
 SECONDS = ("xpgp", "perceptron")
 """Experiments whose quick form takes a few seconds without data."""
@@ -148,9 +156,63 @@ def test_every_noise_level_has_every_method():
 
 def test_kpcrank_against_its_best_rival():
     ahead = {"KPCRank": np.array([0.1, 0.11]), "RLS": np.array([0.3, 0.3])}
-    assert kpcrank.against_best(ahead)[0] == -1
-    assert kpcrank.against_best({**ahead, "KPCR": np.array([0.1, 0.11])})[0] == 0
-    assert kpcrank.against_best({**ahead, "KPCR": np.array([0.01, 0.02])})[0] == 1
+    level = {**ahead, "KPCR": np.array([0.1, 0.11])}
+    behind = {**ahead, "KPCR": np.array([0.01, 0.02])}
+    for errors, word in ((ahead, "ahead of RLS"), (level, "level with"), (behind, "behind KPCR")):
+        assert kpcrank.against_best(errors).startswith(word)
+        claim = kpcrank.claims({"toy": {0.0: level | {"RankRLS": ahead["RLS"]}, 0.5: errors}})[0]
+        assert (claim.verdict == "confirmed") == (errors is ahead)
+
+
+def documents(n_groups=12, n_rows=7, d=5):
+    rng = np.random.default_rng(0)
+    X = 3.0 + rng.standard_normal((n_groups * n_rows, d))
+    y = X @ rng.standard_normal(d) + 2.0 * rng.standard_normal(len(X))
+    return X, y, np.repeat(np.arange(n_groups), n_rows)
+
+
+def test_kpcrank_of_table_1_is_the_estimators():
+    X, y, qid = documents()
+    Z, Z_new = kpcrank.centred_components(X, X[:10])
+    ours = Z_new @ kpcrank.fit_tuned("KPCRank", Z, Groups(qid, y))
+    theirs = KPCRank("linear").fit(X, y, qid).predict(X[:10])
+    np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["KPCR", "RLS"])
+def test_regressions_of_table_1_are_scikit_learns_on_centred_rows(method):
+    X, y, qid = documents()
+    Z, Z_new = kpcrank.centred_components(X, X[:10])
+    ours = Z_new @ kpcrank.fit_tuned(method, Z, Groups(qid, y))
+    if method == "KPCR":
+        candidates = [make_pipeline(PCA(p), LinearRegression()) for p in range(1, 6)]
+    else:
+        largest = np.linalg.norm(X - X.mean(axis=0), 2) ** 2
+        candidates = [Ridge(largest * ridge) for ridge in np.geomspace(1e-8, 1e1, 21)]
+    fitted = [model.fit(X, y).predict(X[:10]) - y.mean() for model in candidates]
+    assert min(np.abs(f - ours).max() for f in fitted) < 1e-8
+
+
+def test_rank_rls_is_the_mean_of_the_gaussian_process():
+    draw = kpcrank.draw_sinc(0)
+    kpc, ridge = kpcrank.distances_from_gp(draw, kpcrank.with_noise(draw.clean, 0.1, seed=0))
+    assert ridge < 1e-6 < kpc < 0.1
+
+
+def test_noise_on_score_differences_can_turn_a_pair():
+    clean = kpcrank.draw_sinc(0).clean
+    noisy = kpcrank.with_noise(clean, 0.1, seed=0)
+    assert clean.n_comparisons == noisy.n_comparisons
+    turned = np.isin(noisy.winner * 1000 + noisy.loser, clean.loser * 1000 + clean.winner)
+    assert 10 < turned.sum() < 200
+    assert np.all(np.asarray(noisy.margin) > 0)
+
+
+def test_figure_1_shows_scores_in_their_own_unit():
+    draw = kpcrank.draw_sinc(0)
+    truth = np.sinc(draw.test[:, 0])
+    mean = kpcrank.fit_gp(draw, draw.clean).predict(draw.test)
+    np.testing.assert_allclose(mean - mean.mean(), truth - truth.mean(), atol=0.01)
 
 
 def test_the_figure_of_many_users_has_all_methods():
@@ -353,7 +415,43 @@ def test_a_round_without_improvement_teaches_the_svm_nothing():
     assert svm.weights is None
 
 
-def test_the_report_of_a_small_collection():
+@pytest.mark.parametrize("c", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("n_examples", [1, 6, 60])
+def test_the_svm_is_the_one_with_hinge_loss(n_examples, c):
+    """No other weights have a lower loss: not scikit-learn's, and none nearby."""
+    rng = np.random.default_rng(n_examples)
+    examples = rng.standard_normal((n_examples, 8)) + 0.3
+    examples = np.concatenate([examples, examples[:1]])  # a query may come again
+
+    def loss(w):
+        return 0.5 * w @ w + c * np.maximum(0.0, 1.0 - examples @ w).sum()
+
+    ours = perceptron.hinge_svm(examples, c)
+    sign = np.where(np.arange(len(examples)) % 2, 1, -1)
+    theirs = LinearSVC(loss="hinge", C=c, fit_intercept=False, max_iter=100_000, tol=1e-6)
+    theirs = theirs.fit(examples * sign[:, None], sign).coef_[0]
+    allowed = 1.0 + 2.0 * perceptron.GAP
+    assert loss(ours) <= allowed * loss(theirs)
+    nearby = ours + 0.1 * rng.standard_normal((100, 8))
+    assert loss(ours) <= allowed * min(map(loss, nearby))
+
+
+def test_an_svm_retrained_more_often_is_trained_more_often():
+    rng = np.random.default_rng(0)
+    rounds = [Round(docs, docs[:, 0]) for docs in rng.standard_normal((60, 8, 3))]
+    trained = []
+    for growth in (1.1, 1.05, 1.01):
+        svm, before, count = perceptron.RetrainedSVM(growth), None, 0
+        for docs, grades in rounds:
+            svm.learn(docs, svm.present(docs), np.argsort(-grades))
+            count += svm.weights is not before
+            before = svm.weights
+        trained.append(count)
+    assert trained[0] < trained[1] < trained[2] == 60
+
+
+@pytest.fixture(scope="module")
+def toy():
     rng = np.random.default_rng(1)
     qid = np.repeat(np.arange(15), 8)
     X = rng.standard_normal((qid.size, 3))
@@ -361,13 +459,37 @@ def test_the_report_of_a_small_collection():
     y = np.clip(np.round(X @ taste + 0.3 * rng.standard_normal(qid.size) + 1), 0, 4)
     collection = perceptron.prepare("toy", GradedDocuments(X, y, qid), X, n_passes=2)
     assert len(collection.rounds) == 30
+    assert collection.n_queries == 15
     assert np.corrcoef(collection.weights, taste)[0, 1] > 0.95
-    lines = list(perceptron.curves(collection, n_permutations=2))
-    rows = perceptron.table(lines).splitlines()
-    assert len(rows) == 2 + 5
-    assert all(row.count("|") == 10 for row in rows)
-    found = perceptron.outcome("toy", lines)
-    assert found.within_bound
-    assert found.full_to_weak > 0.1
-    assert perceptron.claims([found])[1].found == f"toy: {found.full_to_weak:.2f} ×"
-    assert len(perceptron.draw(lines).axes) == 3
+    return dict(perceptron.curves(collection, n_permutations=2))
+
+
+def test_the_report_of_a_small_collection(toy):
+    for make_rows in (perceptron.curve_rows, perceptron.bound_rows):
+        head, rows = make_rows("toy", toy)
+        assert len(rows) == len(toy) == 10
+        assert all(len(row) == len(head) for row in rows)
+    assert len(perceptron.draw({"toy": toy}).axes) == 4
+    found = {claim.paper: claim for claim in perceptron.claims({"toy": toy})}
+    assert len(found) == 11
+    assert all(claim.needs for claim in found.values())
+    assert found["regret stays within the bound of Theorem 1"].verdict == "confirmed"
+
+
+def test_every_extension_stays_within_its_bound(toy):
+    for label in (perceptron.EXPECTED, perceptron.CONVEX, perceptron.EXPONENTIATED):
+        line = toy[label]
+        assert np.all(line.mean() <= line.bound)
+        for cost in perceptron.COSTS:
+            excess, bound = perceptron.excess_cost(line, cost)
+            assert np.all(excess >= 0)
+            assert np.all(excess <= bound)
+    square = perceptron.excess_cost(toy[perceptron.CONVEX], "u²")[0][-1]
+    assert square == pytest.approx(np.mean(toy[perceptron.CONVEX].regret.utility ** 2))
+
+
+def test_ratios_are_paired_by_permutation(toy):
+    few = toy["SVM, 1 %"]
+    assert perceptron.ratio(few, few) == pytest.approx(np.ones(2))
+    half = few._replace(regret=replace(few.regret, utility=few.regret.utility / 2))
+    assert perceptron.ratio(half, few).mean() == pytest.approx(0.5)
