@@ -315,6 +315,7 @@ BLOCK = re.compile(r"<!-- claims: ([\w, -]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 WORDS = ("EMEP", "common cause", "coactive", "Full-GP", "Sparse-EP", "Chinese restaurant")
 COMING = {
     'PreferenceGP.predict(source="cites")',
+    'PreferenceGP.predict(source="features")',
     "MultiUserGP(sharing=1.0, optimize=None)",
     'MultiUserGP(sparse=(4, 8), sparse_rule="summary")',
     'MultiUserGP(sparse=(4, 8), sparse_rule="printed")',
