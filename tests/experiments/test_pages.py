@@ -133,7 +133,7 @@ def faults(page):
     head = page.split("\n\n| ")[0]
     if not re.search(r", commit [\w.-]*[0-9a-f]{7}[0-9a-f]*(-dirty)? ", head):
         found.append("no commit")
-    if "quick run" in head:
+    if "**A quick run" in head:
         found.append("a quick run")
     rows = results.claims_of(page)
     if not rows:
@@ -179,7 +179,7 @@ def test_every_experiment_has_a_published_page():
         (", commit ", ", commit unknown ", "no commit"),
         ("They fall.", "**Simulated data**, because", "confirmed by simulated data"),
         ("| required |", "|", "no claims"),
-        ("quick=False", "quick run", "a quick run"),
+        ("quick=False", "**A quick run", "a quick run"),
     ],
 )
 def test_a_doctored_page_is_found_out(monkeypatch, tmp_path, told, instead, fault):
