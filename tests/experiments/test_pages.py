@@ -332,12 +332,15 @@ def with_verdicts(text):
 
 
 def _claims(names):
+    """A row a claim; verdicts of a claim that a page tests in several ways stand together."""
+    verdicts = {}
+    for name in names.split(", "):
+        page = (ROOT / "results" / f"{name}.md").read_text(encoding="utf-8")
+        for claim, _, _, verdict, _ in results.claims_of(page):
+            verdicts.setdefault((name, claim), []).append(verdict)
     rows = [
-        [claim[0], f"[{claim[3]}](../results/{name}.md)"]
-        for name in names.split(", ")
-        for claim in results.claims_of(
-            (ROOT / "results" / f"{name}.md").read_text(encoding="utf-8")
-        )
+        [claim, f"[{'; '.join(each)}](../results/{name}.md)"]
+        for (name, claim), each in verdicts.items()
     ]
     return f"\n{markdown(['the paper claims', 'verdict'], rows)}\n\n"
 
