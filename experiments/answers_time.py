@@ -187,17 +187,20 @@ def _shrink(deviation: FloatArray) -> FloatArray:
     return np.asarray(1.0 / np.sqrt(1.0 + 3.0 * (q * deviation / np.pi) ** 2))
 
 
+KICKSCORE = "kickscore"
+
+
 @dataclass
 class Kickscore:
     """kickscore's TernaryModel, with a home item; its constants are those that ours learned."""
 
     drifting: Drifting
-    name: str = "kickscore"
+    name: str = KICKSCORE
     model: Any = None
 
     def learn(self, games: League) -> None:
         """Kernels and margin as learned by `drifting`, the same model of the same games."""
-        kickscore = import_module("kickscore")
+        kickscore = import_module(KICKSCORE)
 
         hyper = self.drifting.model.state_.learned.hyper
         self.model = kickscore.TernaryModel(margin=hyper.likelihood.threshold)
@@ -320,7 +323,7 @@ def _rows(name: str, tasks: list[tuple[League, League]]) -> list[TimeRow]:
     """All models on the same games; kickscore where it is installed."""
     ours = Drifting()
     models: list[LeagueModel] = [ours, Elo(), Glicko(), Counting()]
-    if find_spec("kickscore") is not None:
+    if find_spec(KICKSCORE) is not None:
         models.insert(1, Kickscore(ours))
     said: dict[str, list[FloatArray]] = {model.name: [] for model in models}
     seconds = dict.fromkeys(said, 0.0)

@@ -81,12 +81,23 @@ def test_the_page_tells_coverage_and_calibration_before_and_after(tmp_path):
     text = page.text()
     assert "| order | 0.95 | 0.750 | 0.940 | 0.0300 | 0.0100 |" in text
     assert "| choices | 0.90 | 0.800 | 0.850 | – | – |" in text
-    held = {claim.paper: claim.holds for claim in page.claims}
-    assert held == {
-        "90% intervals cover about as much": False,
-        "95% intervals cover about as much": True,
+    verdicts = {claim.paper: claim.verdict for claim in page.claims}
+    assert verdicts == {
+        "90% intervals cover about as much": "not confirmed",
+        "95% intervals cover about as much": "confirmed",
     }
     assert (tmp_path / "answers_coverage.png").stat().st_size < 400_000
+
+
+def test_a_package_that_is_not_installed_gives_no_verdict():
+    page = Page("t", "a", quick=True, out=None)
+    ours = answers_time.TimeRow("league", "ours", -0.79, 0.0, 0.0, 960, 5.0)
+    elo = answers_time.TimeRow("league", "Elo", -0.80, -0.01, 0.002, 960, 0.1)
+    peer = answers_time.TimeRow("league", "kickscore", -0.78, 0.0005, 0.0002, 960, 27.0)
+    answers._predicted_games(page, [ours, elo])
+    answers._predicted_games(page, [ours, elo, peer])
+    expected = ["confirmed", "cannot be tested here", "confirmed", "not confirmed"]
+    assert [claim.verdict for claim in page.claims] == expected
 
 
 def test_intervals_of_choices_cover_where_those_of_pairs_do_not():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from experiments import defaults
 from experiments import defaults_tasks as tasks
 from experiments.defaults import film_trials
 from experiments.defaults_tasks import BOTH, DEFAULTS, FREE, INDEPENDENT, LINKS
@@ -35,6 +36,23 @@ def test_regret_ratio_and_confidence():
     assert scores.ratio == pytest.approx(1.5)
     assert scores.overconfidence(DEFAULTS) == pytest.approx((0.9 + 0.9 + 0.8) / 3 - 2 / 3)
     assert [row[0] for row in scores.rows()] == [DEFAULTS, LINKS]
+
+
+def test_stand_ins_do_not_carry_the_name_of_a_public_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENCHANT_DATA", str(tmp_path))
+    p = {DEFAULTS: np.array([0.9]), FREE: np.array([0.8])}
+    result = {name: np.array([0.1]) for name in p}
+    scores = tasks.ContestScores(result, result, p, dict.fromkeys(p, ""))
+    monkeypatch.setattr(defaults, "score", lambda rounds: scores)
+    text = defaults.run(quick=True)
+    headings = [line for line in text.splitlines() if line.startswith("##")]
+    assert "## simulated papers, true links, 10 pairs" in headings
+    assert "## simulated rankings, each person" in headings
+    for name in ("Cora", "OHSUMED", "sushi", "cars 1"):
+        assert f"## {name}" not in text
+        assert f"| {name}" not in text
+    assert "| not confirmed |" not in text
+    assert "| confirmed |" not in text
 
 
 def test_items_with_links_meet_every_choice():
