@@ -190,11 +190,14 @@ PARAMETERS = {
     "MultiUserGP": {
         "kernel": KERNEL,
         "user_kernel": Parameter(Independent(4.0), utilities, wrong=("rbf", 3, True)),
-        "sharing": Parameter(0.9, utilities, wrong=(*NUMBER, 1.0)),
+        "sharing": Parameter(0.9, utilities, wrong=(*NUMBER, 1.01)),
         "likelihood": LIKELIHOOD,
         "inference": INFERENCE,
         "optimize": OPTIMIZE,
         "sparse": Parameter((2, 3), utilities, wrong=(3, "ab", ("a", "b"), (1, 2, 3), (0, 2))),
+        "sparse_rule": Parameter(
+            "printed", utilities, {"sparse": (2, 3)}, WORD, ({"sparse_rule": "printed"},)
+        ),
         "raters": RATERS,
         "max_user_rank": Parameter(
             1, utilities, {"user_features": TASTES}, POSITIVE[:4], ({"max_user_rank": 3},)

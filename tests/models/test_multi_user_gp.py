@@ -124,18 +124,70 @@ def test_folding_in_refuses_known_users_and_unknown_items(fitted):
         fitted.fold_in(Comparisons.from_pairs(["tea"], ["wine"], user=["eva"]), [[20.0]])
 
 
-def test_sparse_reports_what_it_kept(X, data):
+RULES = pytest.mark.parametrize("rule", ["summary", "printed"])
+
+
+@RULES
+def test_sparse_reports_what_it_kept(X, data, rule):
     whole = MultiUserGP(optimize=None).fit(X, data)
-    gp = MultiUserGP(optimize=None, sparse=(2, 3)).fit(X, data)
+    gp = MultiUserGP(optimize=None, sparse=(2, 3), sparse_rule=rule).fit(X, data)
     assert whole.kept_ is None
     assert len(gp.kept_users_) == 2
     assert len(gp.kept_items_) == 3
     assert set(gp.kept_users_) < set(USERS)
-    assert gp.kept_items_[0] == ITEMS[np.argmax(gp.kept_.item_entropy)]
     assert gp.kept_.n_comparisons < len(data)
     assert gp.log_evidence_ == whole.log_evidence_
     assert gp.predict(users=USERS).shape == (4, 4)
     assert np.abs(gp.predict(users=USERS) - whole.predict(users=USERS)).max() > 1e-3
+
+
+def test_the_printed_rule_keeps_who_contradicts_and_a_summary_does_not():
+    """Twelve people with one taste, and one with the opposite, who answered as much."""
+    rng = np.random.default_rng(0)
+    a, b = np.triu_indices(6, 1)
+    user = np.repeat(np.arange(13), len(a))
+    better = np.tile(a, 13) + rng.normal(0, 1.0, len(user)) < np.tile(b, 13)
+    better[user == 7] ^= True
+    win, lose = np.where(better, [np.tile(a, 13), np.tile(b, 13)], [np.tile(b, 13), np.tile(a, 13)])
+    data = Comparisons.from_pairs(win, lose, user=user, items=range(6), users=range(13))
+    fixed = {"optimize": None, "sparse": (1, 6), "sharing": 0.8}
+    printed = MultiUserGP(**fixed, sparse_rule="printed").fit(None, data)
+    summary = MultiUserGP(**fixed).fit(None, data)
+    assert printed.kept_users_ == (7,)
+    others = np.delete(summary.kept_.user_entropy, 7)
+    np.testing.assert_allclose(summary.kept_.user_entropy[7], others, rtol=1e-9)
+    pairs = np.column_stack([a, b])
+    assert (summary.predict_proba(pairs, users=[0] * len(pairs)) > 0.5).mean() > 0.9
+    assert (printed.predict_proba(pairs, users=[0] * len(pairs)) > 0.5).mean() < 0.1
+
+
+def test_keeping_everybody_predicts_as_ep_does(X, data, F):
+    whole = MultiUserGP(optimize=None).fit(X, data, user_features=F)
+    gp = MultiUserGP(optimize=None, sparse=(10, 10)).fit(X, data, user_features=F)
+    for one, other in zip(
+        gp.predict(users=USERS, return_std=True),
+        whole.predict(users=USERS, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def test_options_that_go_together(data):
+    with pytest.raises(DataError, match="without sparse"):
+        MultiUserGP(sparse_rule="printed").fit(None, data)
+    with pytest.raises(DataError, match="sharing=1"):
+        MultiUserGP(sharing=1).fit(None, data)
+
+
+def test_sharing_of_one_is_the_product_of_both_kernels(data, F):
+    """K_u ⊗ K_x itself, as paper 003 writes it (Eq. 3): users with equal features are one."""
+    same = np.array(F)
+    same[1] = same[0]
+    gp = MultiUserGP(sharing=1, optimize=None).fit(None, data, user_features=same)
+    near = MultiUserGP(sharing=1 - 1e-9, optimize=None).fit(None, data, user_features=same)
+    np.testing.assert_allclose(gp.predict(users=USERS), near.predict(users=USERS), atol=1e-6)
+    first, second = gp.predict(users=USERS[:2])
+    np.testing.assert_allclose(first, second, atol=1e-9)
 
 
 @pytest.mark.parametrize("inference", ["ep", "laplace", "variational"])
@@ -153,9 +205,10 @@ def test_likelihoods_with_parameters(data):
     assert gp.predict_proba([("tea", "milk")], "ann")[0] < 1 - gp.likelihood_.rate / 2
 
 
+@RULES
 @pytest.mark.parametrize("with_features", [False, True])
-def test_sparse_models_are_saved(X, data, F, tmp_path, with_features):
-    gp = MultiUserGP(optimize=None, sparse=(2, 3), random_state=0)
+def test_sparse_models_are_saved(X, data, F, tmp_path, with_features, rule):
+    gp = MultiUserGP(optimize=None, sparse=(2, 3), sparse_rule=rule, random_state=0)
     gp.fit(X if with_features else None, data, user_features=F if with_features else None)
     gp.save(tmp_path / "model.penchant")
     again = load(tmp_path / "model.penchant")
@@ -164,7 +217,17 @@ def test_sparse_models_are_saved(X, data, F, tmp_path, with_features):
         again.predict_proba([("tea", "milk")], "dee"), gp.predict_proba([("tea", "milk")], "dee")
     )
     assert again.report_ == gp.report_
-    assert again.rank("ann").rows == gp.rank("ann").rows
+    assert list(again.belief("ann").mean) == list(gp.belief("ann").mean)
+    kept = again.comparisons_
+    assert {kept.users[u] for u in kept.user} <= set(gp.kept_users_)
+    assert kept.n_comparisons + again.n_elsewhere_ == data.n_comparisons
+    with pytest.raises(DataError, match="are not in this model"):
+        again.tell([("tea", "milk")], user="ann")
+    new = Comparisons.from_pairs(["tea"], ["milk"], user=["eva"])
+    folded = again.fold_in(new, [[20.0]] if with_features else None)
+    folded.save(tmp_path / "folded.penchant")
+    read = load(tmp_path / "folded.penchant")
+    np.testing.assert_array_equal(read.predict(users="eva"), folded.predict(users="eva"))
 
 
 def test_bad_requests(fitted, data, X):

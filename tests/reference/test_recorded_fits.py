@@ -161,7 +161,8 @@ def test_users_with_learned_hyperparameters():
     assert_as_recorded("users-learned-features", featured, pairs, users, tolerance=3e-3)
     em = pc.MultiUserGP(optimize="em").fit(None, data["wins"])  # takes one M-step more
     assert_as_recorded("users-learned-em", em, pairs, users, tolerance=5e-3)
-    sparse = pc.MultiUserGP(RBF(0.5, 2.0), sparse=(5, 5), optimize=None).fit(X, data["wins"])
+    fixed = {"sparse": (5, 5), "sparse_rule": "printed", "optimize": None}
+    sparse = pc.MultiUserGP(RBF(0.5, 2.0), **fixed).fit(X, data["wins"])
     assert_as_recorded("users-sparse", sparse, pairs, users)
 
 

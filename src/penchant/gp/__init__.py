@@ -82,12 +82,12 @@ from penchant.gp.users.problem import UserSolution as UserSolution
 from penchant.gp.users.problem import choose_covariance as choose_covariance
 from penchant.gp.users.problem import rank_error as rank_error
 from penchant.gp.users.problem import residual_bound as residual_bound
-from penchant.gp.users.problem import restrict as restrict
 from penchant.gp.users.problem import scaled_start as scaled_start
-from penchant.gp.users.problem import select as select
 from penchant.gp.users.sharded import Sweeps as Sweeps
 from penchant.gp.users.sharded import UserPart as UserPart
 from penchant.gp.users.sharded import sites_of as sites_of
+from penchant.gp.users.sparse import SPARSE_RULES as SPARSE_RULES
+from penchant.gp.users.sparse import without_other_users as without_other_users
 from penchant.gp.users.update import check_newcomers as check_newcomers
 from penchant.gp.users.update import fold_in as fold_in
 from penchant.gp.users.update import rank_one_update_users as rank_one_update_users

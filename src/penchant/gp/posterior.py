@@ -39,17 +39,24 @@ class Basis:
 
     first: (r,) universe positions of the pivot items; second: None in item space, the losers
     of the pivot comparisons in comparison space. lower: (r, r) factor of the pivots' prior.
+    rotation: (r, k) orthonormal directions, where φ is seen along these alone.
     """
 
     first: IntArray
     second: IntArray | None
     lower: FloatArray
+    rotation: FloatArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return on_cpu(vars(self))
 
     def features(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
-        """φ of the target items, (len(target), r): pivots have theirs, others need a solve."""
+        """φ of the target items, (len(target), r), or along the rotation (len(target), k)."""
+        features = self._of_pivots(kernel, universe, target)
+        return features if self.rotation is None else linalg.multiply(features, self.rotation)
+
+    def _of_pivots(self, kernel: Kernel, universe: Inputs, target: Inputs) -> FloatArray:
+        """The pivots have their rows of the factor, others need a solve."""
         if self.second is not None or target.index is None or universe.index is None:
             return self._solved(kernel, universe, target)
         row = np.full(len(universe), -1)

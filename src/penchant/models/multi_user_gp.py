@@ -29,6 +29,7 @@ from penchant.models.defaults import choose_tie_likelihood, default_kernel
 from penchant.models.features import FeatureColumns, fitted_items, in_order, warn_far_lengthscale
 from penchant.models.parameters import (
     DEVICE,
+    IS_ONE,
     KERNEL,
     LIKELIHOOD,
     NONE,
@@ -70,7 +71,7 @@ class MultiUserGP(UtilityModel):
     equals a refit with the same hyperparameters, also for users who were folded in. With
     reconverge=False the answer of a known user changes that user's utilities and what users share
     by a rank-one update; new users are folded in. That is the default beyond 3,000 distinct
-    answers, until 2 % of the sites are pending; with `sparse` inference always converges again.
+    answers, until 2 % of the sites are pending.
 
     Parameters
     ----------
@@ -83,8 +84,9 @@ class MultiUserGP(UtilityModel):
     user_kernel : Kernel or None
         What users share. None: a population mean plus an RBF on the standardised user features
         and a graph kernel per relation between users, where there are any.
-    sharing : float in (0, 1)
-        ρ, the share of taste that is common; learning starts there.
+    sharing : float in (0, 1]
+        ρ, the share of taste that is common; learning starts there. 1 is K_user ⊗ K_item itself,
+        with optimize=None alone.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" or an instance. With "ties" the evidence decides
         whether ties mean that items are close or nothing; the latter is warned about.
@@ -94,7 +96,15 @@ class MultiUserGP(UtilityModel):
         How parameters are learned: "evidence" maximises it by gradient; "em" is for
         kernel="free", slower; None keeps everything as given.
     sparse : (n_users, n_items) or None
-        Sparse-EP: predict from so many most informative users and items alone.
+        Sparse-EP: predict from so many users and items. A file has the answers of the users kept
+        alone: a model read from it predicts, ranks, asks and folds users in, and refuses `tell`
+        and `withdraw`, for which inference converges again on all answers.
+    sparse_rule : {"summary", "printed"}
+        What `sparse` keeps. "summary": the users with the most information, with their own
+        deviations; of all others, what users share with them, along n_users directions of their
+        features and at n_items items. "printed": the rule of paper 003, the users and items whose
+        answers removed most entropy. It keeps those who contradict the others and predicts worse
+        than chance at times; it is there to repeat the paper.
     raters : {"lapse", "noise", None}
         Whether people differ in reliability: in the share of answers that they give at random, or
         in how sharply they tell items apart. Each person's answers are compared with what their
@@ -145,13 +155,14 @@ class MultiUserGP(UtilityModel):
     kernel: Kernel | str | None = parameter(None, NONE | one_of(("free",)) | KERNEL)
     user_kernel: Kernel | None = parameter(None, NONE | KERNEL)
     _: KW_ONLY
-    sharing: float = parameter(0.5, between(0.0, 1.0))
+    sharing: float = parameter(0.5, between(0.0, 1.0) | IS_ONE)
     likelihood: str | Likelihood = parameter("probit", LIKELIHOOD)
     inference: str = parameter("ep", one_of(gp.RULES))
     optimize: str | None = parameter("evidence", NONE | one_of(("evidence", "em")))
     sparse: tuple[int, int] | None = parameter(
         None, NONE | two(whole(1), "(n_users, n_items) to keep, at least one each, such as (4, 8)")
     )
+    sparse_rule: str = parameter("summary", one_of(gp.SPARSE_RULES))
     raters: str | None = parameter(None, NONE | one_of(("lapse", "noise")))
     max_user_rank: int | None = parameter(None, NONE | whole(1))
     n_restarts: int = parameter(0, whole(0))
@@ -183,6 +194,7 @@ class MultiUserGP(UtilityModel):
         """
         check_parameters(self)
         check_restarts(self)
+        self._check_together()
         self.__dict__.pop("_shards", None)  # of an earlier fit
         if isinstance(data, ShardedComparisons):
             self._check_scanned(user_features=user_features, user_relations=user_relations)
@@ -203,6 +215,19 @@ class MultiUserGP(UtilityModel):
         problem = gp.UserProblem.of(items, users, votes, settings, self.max_user_rank)
         problem = problem.on(device_called(self.device))
         return self._set_fit(self._learn(problem, data), columns, user_columns)
+
+    def _check_together(self) -> None:
+        """Raise where one parameter would change nothing beside another."""
+        if self.sharing == 1 and self.optimize is not None:
+            raise DataError(
+                f"MultiUserGP: sharing=1 with optimize={self.optimize!r}: learning needs "
+                "users' own deviations; give optimize=None, or a sharing below 1"
+            )
+        if self.sparse is None and self.sparse_rule != "summary":
+            raise DataError(
+                f"MultiUserGP: sparse_rule={self.sparse_rule!r} without sparse: leave it out, or "
+                "give sparse=(n_users, n_items)"
+            )
 
     def _check_user_rank(self, users: Inputs) -> None:
         is_known = self.user_kernel is not None or users.X is not None or bool(users.relations)
@@ -281,7 +306,7 @@ class MultiUserGP(UtilityModel):
     def _state(
         self, data: Comparisons, problem: gp.UserProblem, solution: gp.UserSolution
     ) -> UserState:
-        """The state after inference; with `sparse`, restricted to the users and items kept."""
+        """The state after inference; with `sparse`, the posterior of the users and items kept."""
         users = solution.prior.users
         if users.missed is not None:
             bound = gp.residual_bound(solution.hyper.user_kernel, problem.users, users)
@@ -294,9 +319,7 @@ class MultiUserGP(UtilityModel):
         warn_unless_converged(learned.report)
         if self.sparse is None:
             return learned
-        kept = gp.select(problem, solution, *self.sparse)
-        few, restricted = gp.restrict(problem, solution, kept)
-        posterior = few.posterior(restricted).changed(kept=kept)
+        posterior = gp.SPARSE_RULES[self.sparse_rule](problem, solution, *self.sparse)
         return replace(learned, posterior=posterior, sites=None)
 
     def _item_kernel(self, items: Inputs) -> Kernel:

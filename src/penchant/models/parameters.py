@@ -84,6 +84,9 @@ def between(low: float, high: float) -> Constraint:
     )
 
 
+IS_ONE = Constraint("1", lambda value: _is_number(value) and value == 1)
+
+
 def two(each: Constraint, words: str) -> Constraint:
     return Constraint(
         words,

@@ -368,17 +368,23 @@ class ItemCovariances:
 
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """The users and items that Sparse-EP keeps, most informative first.
+    """The users and items that Sparse-EP keeps, most important first.
 
-    users, items: positions; user_entropy (U,), item_entropy (n,): entropy removed, in nats;
-    n_comparisons: rows of data that predictions rest on.
+    users, items: positions; user_entropy (U,), item_entropy (n,): entropy, in nats, that answers
+    were expected to remove, or did under the printed rule; rows: of the data of the users kept,
+    those whose sites predictions rest on.
     """
 
     users: IntArray
     items: IntArray
     user_entropy: FloatArray
     item_entropy: FloatArray
-    n_comparisons: int
+    rows: IntArray
+
+    @property
+    def n_comparisons(self) -> int:
+        """How many rows of data predictions rest on."""
+        return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False)

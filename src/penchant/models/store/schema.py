@@ -18,7 +18,8 @@ from penchant import gp
 from penchant.communities import FittedMixture
 from penchant.data import Comparisons, Table
 from penchant.errors import DataError
-from penchant.kernels import Inputs, Kernel, known_kernels
+from penchant.kernels import Inputs, Kernel, Relation, known_kernels
+from penchant.kernels.inputs import Features
 from penchant.likelihoods import Likelihood
 from penchant.models.store.checks import (
     TINY,
@@ -32,10 +33,10 @@ from penchant.models.store.checks import (
     refuse,
 )
 from penchant.numerics.dispatch import on_cpu
-from penchant.numerics.types import FloatArray
+from penchant.numerics.types import FloatArray, IntArray
 
 FORMAT = "penchant model"
-VERSION = 4
+VERSION = 5
 
 ESTIMATORS = (
     "CommunityGP",
@@ -116,6 +117,27 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class StoredInputs:
+    """Inputs; n_first: how many they are where they are the first of the universe, in its order."""
+
+    X: Features | None
+    relations: Mapping[str, Relation]
+    index: IntArray | None
+    n_first: int | None
+
+    @classmethod
+    def of(cls, inputs: Inputs) -> Self:
+        index, n = inputs.index, len(inputs)
+        if index is not None and np.array_equal(index, np.arange(n)):
+            return cls(inputs.X, inputs.relations, None, n)
+        return cls(inputs.X, inputs.relations, index, None)
+
+    def restored(self) -> Inputs:
+        index = self.index if self.n_first is None else np.arange(self.n_first)
+        return Inputs(self.X, self.relations, index)
+
+
+@dataclass(frozen=True)
 class StoredLearned:
     """What a file holds of a `FitState`: data, hyperparameters, sites, settings; the posterior
     where one refresh of the sites would be slow."""
@@ -140,6 +162,8 @@ class StoredLearned:
     def of(cls, learned: gp.FitState[Any]) -> Self:
         problem = learned.problem
         is_of_users = isinstance(problem, gp.UserProblem)
+        if is_of_users and learned.posterior.kept is not None:
+            learned = gp.without_other_users(learned)
         # paths read theirs off the data
         shown = None if isinstance(problem, gp.PathProblem) else problem.edges.shown
         return cls(
@@ -278,7 +302,7 @@ def _is_symmetric(matrix: sparse.csr_array) -> bool:
 
 
 _POSITIVE = Number(low=TINY)
-_SHARE = Number(low=TINY, high=1.0 - 1e-16)
+_SHARE = Number(low=TINY, high=1.0)
 _USERS_AND_ITEMS = Nested({"users": "users", "items": "items"})
 
 
@@ -325,9 +349,17 @@ def _posterior(v: Any) -> Conditions:
 def _posterior_of_users(v: Any) -> Conditions:
     fits = len(v.shared_lower) == v.shared_mean.size
     yield "shared_lower", fits, "must belong to the weights of `shared_mean`"
+    rotation, rank = v.user_basis.rotation, len(v.shared_mean)
+    fits = rank == len(v.user_basis.lower) if rotation is None else rank == rotation.shape[1]
+    yield "user_basis", fits, "must have a direction for each row of `shared_mean`"
     yield "n_fitted", v.n_fitted <= len(v.users), "must be at most all users"
     alike = (v.target.X is None) == (v.items.X is None)
     yield "target", alike, "must have the features of the items"
+
+
+def _inputs(v: Any) -> Conditions:
+    inside = all((v.n_first or 0) <= each.weights.shape[0] for each in v.relations.values())
+    yield "n_first", inside, "must be at most the nodes of each relation"
 
 
 def _sites_of_users(v: Any) -> Conditions:
@@ -408,7 +440,10 @@ KINDS: dict[str, Kind] = {
             "X": Array("n d"),
             "relations": Nested({"items": "universe"}),
             "index": Array("n", below="universe"),
+            "n_first": Number(low=0, size="n"),
         },
+        _inputs,
+        StoredInputs,
     ),
     "relation": Kind(
         "penchant.kernels:Relation",
@@ -440,6 +475,7 @@ KINDS: dict[str, Kind] = {
             "first": Array("r", below="items"),
             "second": Array("r", below="items"),
             "lower": Array("r r", lower=True),
+            "rotation": Array("r _"),
         },
         _basis,
     ),
@@ -475,7 +511,7 @@ KINDS: dict[str, Kind] = {
             "users": Nested({"n": "users"}),
             "target": Nested({"d": "d"}),
             "item_basis": Nested({"r": "r", "items": "items"}),
-            "user_basis": Nested({"r": "r_users", "items": "users"}),
+            "user_basis": Nested({"items": "users"}),
             "shared_mean": Array("r_users r"),
             "shared_lower": Array("shared shared", lower=True),
             "sites": _USERS_AND_ITEMS,
@@ -499,10 +535,11 @@ KINDS: dict[str, Kind] = {
     "kept": Kind(
         "penchant.gp:ActiveSet",
         {
-            "user_entropy": Array("users"),
+            "user_entropy": Array("_"),
             "item_entropy": Array("items"),
             "users": Array("_", below="users", distinct=True),
             "items": Array("_", below="items", distinct=True),
+            "rows": Array("_", low=0),
         },
     ),
     "learned": Kind(
