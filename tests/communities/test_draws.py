@@ -79,7 +79,9 @@ def test_a_user_without_answers_belongs_where_most_are(draws):
 def test_counts_are_the_share_of_draws(draws):
     one = replace(draws.kept[0], is_supported=np.array([True, False, False]))
     mixed = replace(draws, kept=(*draws.kept, one))
-    assert mixed.counts() == pytest.approx({1: 0.2, 3: 0.8})
+    assert mixed.supported_counts() == pytest.approx({1: 0.2, 3: 0.8})
+    # those of one user are communities, too
+    assert mixed.counts() == pytest.approx({3: 0.4, 4: 0.2, 5: 0.2, 6: 0.2})
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])

@@ -1,6 +1,8 @@
 """Every experiment of a paper in small, on simulated data; in quick form where time allows."""
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from experiments import active, communities, kpcrank, perceptron, sparse_ep, xpg
 from experiments import page as results
 from experiments.data import graded_documents, linked_papers, rankings_like_sushi
 from penchant.ask import CRITERIA, WIN, Joint
+from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.io import GradedDocuments
 from penchant.likelihoods import Probit
@@ -227,16 +230,42 @@ def test_the_figure_of_many_users_has_all_methods():
     assert sparse.holds is False
 
 
+def sushi_of(n_users, n_communities):
+    """Simulated sushi rankings, as a set of which the paper found so many communities."""
+    draw = partial(communities.sushi_trial, n_users=n_users, sushi=rankings_like_sushi(n_users))
+    printed, _ = communities.PRINTED["sushi"]
+    return communities.DataSet("sushi, 60 users", draw, range(2), printed, n_communities)
+
+
 @pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 def test_communities_are_compared_with_everybodys_own():
-    sushi = rankings_like_sushi(12)
-    found = communities.compare(
-        lambda seed: communities.sushi_trial(seed, 12, sushi=sushi), range(1), quick=True
-    )
-    assert list(found) == [communities.FULL, communities.MIXTURE, communities.PERSONAL]
+    data = sushi_of(12, 8)
+    found = communities.compare(data, 0.1, quick=True)
+    assert list(found)[:3] == list(data.printed)  # the rows of Table 1, and others after them
     assert all(0.5 < timed.accuracy <= 1.0 for each in found.values() for timed in each)
-    claims = communities._real_claims({"sushi, 60 % of the pairs": found})
-    assert len(claims) == 3
+    assert all(np.isnan(timed.n_communities) for timed in found[communities.FULL])
+    claims = {claim.paper: claim for claim in communities.table_1_claims([data], [found])}
+    number = np.mean([timed.n_communities for timed in found[communities.MIXTURE]])
+    count = claims["8 communities on sushi, 7 on cars, λ tuned by hand"]
+    assert [str(need) for need in count.needs] == [
+        f"sushi, 60 users {number:.4g} ≥ 7",
+        f"sushi, 60 users {number:.4g} ≤ 9",
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
+def test_the_concentration_is_tuned_to_the_papers_number():
+    numbers = communities.tune_concentration(sushi_of(30, 2), quick=True)
+    taken = list(numbers)[-1]
+    assert taken < 1.0 < numbers[1.0]
+    assert abs(numbers[taken] - 2) == min(abs(number - 2) for number in numbers.values())
+    assert list(communities.tune_concentration(sushi_of(30, 99), quick=True)) == [1.0]
+
+
+def test_shares_of_wins_are_of_the_communities_answers():
+    data = Comparisons.from_pairs([0, 0, 2], [1, 2, 1], user=[0, 0, 1], items=range(3))
+    shares = communities.win_shares(data, SimpleNamespace(membership_=np.eye(2)))
+    np.testing.assert_array_equal(shares, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 
 
 def test_the_synthetic_set_is_the_papers():

@@ -47,6 +47,8 @@ def test_two_communities_are_found_and_described(fitted):
     assert adjusted_rand(TRUTH, fitted.membership_.argmax(axis=1)) == 1.0
     np.testing.assert_allclose(fitted.membership_.sum(axis=1), 1.0, rtol=1e-5)
     assert sum(fitted.community_counts_.values()) == pytest.approx(1.0)
+    assert max(fitted.supported_counts_, key=fitted.supported_counts_.get) == 2
+    assert max(fitted.community_counts_) >= max(fitted.supported_counts_)
     assert fitted.report_.agreement == 1.0
     first, second = fitted.communities_
     assert first.size + second.size == pytest.approx(16)

@@ -205,8 +205,9 @@ def groups_command(source: SourceOptions, members: bool, output: Output) -> None
     """Show communities of taste: how many, how large, and what each likes.
 
     SOURCE is a saved community model, or comparisons with a user column to fit one to. How many
-    communities there are is learned, too; --json has the probability of every number. size is the
-    expected number of people, and people are listed with their most probable community.
+    communities there are is learned, too; --json has the probability of every number, of all
+    non-empty communities (counts) and of those that the answers support (supported_counts).
+    size is the expected number of people, and people are listed with their most probable community.
 
     Whether the communities are real is said in one sentence; that takes a few times as long as
     finding them. Where there are none, the main directions in which people differ are shown instead
@@ -223,6 +224,7 @@ def groups_command(source: SourceOptions, members: bool, output: Output) -> None
         )
     facts = {
         "counts": model.community_counts_,
+        "supported_counts": model.supported_counts_,
         "verdict": model.verdict_,
         "sentence": model.support_.sentence,
         "directions": models.disagreements(model),

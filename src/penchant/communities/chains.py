@@ -468,7 +468,12 @@ class Draw:
 
     @property
     def n_communities(self) -> int:
-        """How many communities there is support for."""
+        """How many communities have a user, K."""
+        return len(self.sizes)
+
+    @property
+    def n_supported(self) -> int:
+        """How many of them the answers support."""
         return int(np.count_nonzero(self.is_supported))
 
 
@@ -505,27 +510,35 @@ class Draws:
         return replace(self, kept=kept)
 
     def counts(self) -> dict[int, float]:
-        """Posterior over the number of communities."""
-        numbers, times = np.unique([d.n_communities for d in self.kept], return_counts=True)
-        return {int(k): float(t) / len(self.kept) for k, t in zip(numbers, times, strict=True)}
+        """Posterior over the number of non-empty communities, those of a single user included."""
+        return _frequencies([draw.n_communities for draw in self.kept])
+
+    def supported_counts(self) -> dict[int, float]:
+        """Posterior over the number of communities that the answers support."""
+        return _frequencies([draw.n_supported for draw in self.kept])
 
     def of_chain(self, chain: int) -> "Draws":
         """The draws of one chain."""
         return replace(self, kept=tuple(draw for draw in self.kept if draw.chain == chain))
 
 
+def _frequencies(numbers: Sequence[int]) -> dict[int, float]:
+    values, times = np.unique(numbers, return_counts=True)
+    return {int(k): float(t) / len(numbers) for k, t in zip(values, times, strict=True)}
+
+
 def align(draws: Draws, answers: Answers) -> Draws:
     """Match the communities of all draws.
 
     The reference is the draw that agrees best with the others, among those with the likeliest
-    number of communities. Its communities are reported, largest first. Those of every other draw
-    are matched one to one by their common users; the rest go where most of their users are.
+    supported number. Its supported communities are reported, largest first. Those of every other
+    draw are matched one to one by their common users; the rest go where most of their users are.
     """
     some = sample_users(answers, ALIGNMENT_USERS)
     shares = [r for _, r in draws.responsibilities(answers.take(some))]
-    counts = draws.counts()
+    counts = draws.supported_counts()
     n_communities = max(counts, key=lambda k: counts[k])
-    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_communities == n_communities]
+    fitting = [i for i, draw in enumerate(draws.kept) if draw.n_supported == n_communities]
     spread = np.unique(np.linspace(0, len(fitting) - 1, REFERENCE_CANDIDATES).astype(np.intp))
     candidates = [fitting[i] for i in spread]
     partitions = [shares[i].argmax(axis=1) for i in candidates]

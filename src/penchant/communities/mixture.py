@@ -230,8 +230,13 @@ class FittedMixture:
         return predict_membership(self.posteriors, self.sizes, answers)
 
     def _on(self, data: Comparisons, users: IntArray) -> "FittedMixture":
-        """The same communities on other data, the memberships of some users predicted again."""
+        """The same communities on other data, the memberships of some users predicted again.
+
+        Chains are of single pairs, whatever `inference` has been set to since the fit.
+        """
+        data = data if self.draws is None else data.as_pairs()
         answers = Answers.of(data)
+        self.hyper.likelihood.check(answers.outcomes)
         membership = np.zeros((answers.n_users, self.membership.shape[1]))
         membership[: len(self.membership)] = self.membership
         membership[users] = self.predict_membership(answers.take(users).compact())
@@ -270,7 +275,7 @@ class FittedMixture:
         if self.personal is None:
             return found
         features = as_features(found.membership[newcomers])
-        return replace(found, personal=gp.with_newcomers(self.personal, data, features))
+        return replace(found, personal=gp.with_newcomers(self.personal, found.data, features))
 
 
 def _personal_after(

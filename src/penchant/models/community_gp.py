@@ -113,7 +113,9 @@ class CommunityGP(UtilityModel):
     Attributes
     ----------
     n_communities_ : int, the likeliest number of communities that their answers support
-    community_counts_ : dict, posterior over the number
+    community_counts_ : dict, posterior over the number of non-empty communities, those of a single
+        user included
+    supported_counts_ : dict, posterior over the number that the answers support
     membership_ : (n_users, n_communities_), rows sum to one
     communities_ : list of `Community`, largest first
     posteriors_ : tuple of `Posterior`, one a community
@@ -352,9 +354,17 @@ class CommunityGP(UtilityModel):
 
     @property
     def community_counts_(self) -> dict[int, float]:
-        """Posterior over the number of communities from chains; one number after a search."""
+        """Posterior over the number of non-empty communities from chains, those of a single user
+        included; one number after a search."""
         draws = self._mixture.draws
         return {self.n_communities_: 1.0} if draws is None else draws.counts()
+
+    @property
+    def supported_counts_(self) -> dict[int, float]:
+        """Posterior over the number of communities that explain their members better than others
+        would; one number after a search. `n_communities_` is its likeliest."""
+        draws = self._mixture.draws
+        return {self.n_communities_: 1.0} if draws is None else draws.supported_counts()
 
     @property
     def communities_(self) -> list[report.Community]:
@@ -419,7 +429,7 @@ class CommunityGP(UtilityModel):
             lines = [*map(str, self.disagreement())]
         if support.verdict != "personal" or self.has_communities_:
             views = report.view_items(self._mixture)
-            lines.append(report.summarize(self.community_counts_, self.communities_, views))
+            lines.append(report.summarize(self.supported_counts_, self.communities_, views))
         return "\n".join([support.sentence, *lines])
 
     def consensus(self, k: int = 5) -> list[report.ItemView]:

@@ -142,19 +142,19 @@ def summarize(
 ) -> str:
     """A few lines: the number of communities, each of them, what they agree and divide on.
 
-    counts: posterior over the number; items: those agreed on most first.
+    counts: posterior over the supported number; items: those agreed on most first.
     """
     chances = ", ".join(f"{k}: {p:.0%}" for k, p in counts.items())
     if len(communities) == 1:
         return (
             "no evidence of communities: one taste for everybody explains the comparisons best "
-            f"(number of communities, by probability: {chances})"
+            f"(number of supported communities, by probability: {chances})"
         )
     agreed, divided = (
         ", ".join(str(view.item) for view in some) for some in (items[:SHOWN], items[::-1][:SHOWN])
     )
     lines = [
-        f"{len(communities)} communities (by probability: {chances})",
+        f"{len(communities)} communities (supported number, by probability: {chances})",
         *map(str, communities),
         f"communities agree on: {agreed}",
         f"communities divide over: {divided}",

@@ -103,9 +103,10 @@ def _main_directions(centred: FloatArray) -> tuple[FloatArray, FloatArray, dict[
 
 
 def plot_community_counts(counts: Mapping[int, float] | Any, ax: Any | None = None) -> Any:
-    """Posterior over the number of communities (paper 004, Figure 3).
+    """Posterior over the number of non-empty communities (paper 004, Figure 3).
 
-    counts : a model of communities, or its `community_counts_`.
+    counts : a model of communities, or its `community_counts_`; or its `supported_counts_`, whose
+    axis then needs another label.
 
     >>> ax = plot_community_counts({3: 0.2, 4: 0.8})
     >>> [float(bar.get_height()) for bar in ax.patches]
@@ -115,14 +116,14 @@ def plot_community_counts(counts: Mapping[int, float] | Any, ax: Any | None = No
     ax = style.axes(ax)
     ax.bar(list(counts), list(counts.values()), color=style.BLUE)
     ax.set_xticks(list(counts) if len(counts) <= 12 else [min(counts), max(counts)])
-    labels = {"xlabel": "number of communities", "ylabel": "posterior probability"}
+    labels = {"xlabel": "number of non-empty communities", "ylabel": "posterior probability"}
     return style.tidy(ax, ylim=(0.0, 1.0), **labels)
 
 
 def plot_community_utilities(
     communities: Sequence[Any] | Any, axs: Sequence[Any] | None = None, top: int = 30
 ) -> list[Any]:
-    """Each community's utilities with intervals, side by side (paper 004, Figure 2).
+    """Each community's utilities with intervals, side by side .
 
     communities : a model of communities, or its `communities_`. Zero is a community's average
     item: the overall level is not identified. Items stand in the same order in every panel: by

@@ -247,7 +247,8 @@ def community_sections(model: Any) -> Iterator[Section]:
     if model.draws_ is None:
         learned = model.support_.sentence
     else:
-        learned = ", ".join(f"{k} with {p:.0%}" for k, p in model.community_counts_.items())
+        learned = ", ".join(f"{k} with {p:.0%}" for k, p in model.supported_counts_.items())
+        learned += " (communities that the answers support)"
     body = html.paragraph(
         "People who judge alike form a community. How many there are is learned from the answers: "
         f"{learned}."
