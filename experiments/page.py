@@ -278,13 +278,17 @@ def _header(name: str, quick: bool, clock: Clock) -> str:
 
 
 def commit() -> str:
-    """The commit of the code that runs, and whether files were changed since."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    """The commit of the code that runs, and whether code was changed since."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parents[1]), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        dirty = git("status", "--porcelain", "--", "src", "experiments")
+        return git("rev-parse", "--short", "HEAD") + ("-dirty" if dirty else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return done.stdout.strip()
 
 
 def index(folder: Path) -> str:
