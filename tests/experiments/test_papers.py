@@ -226,8 +226,32 @@ def test_the_figure_of_many_users_has_all_methods():
     for points in curves.values():
         assert {len(line) for line in points.values()} == {2}
         assert points["EP"][1].accuracy > points["Sparse-EP"][1].accuracy
-    sparse = sparse_ep.claims((12, 60), curves)[0]
-    assert sparse.holds is False
+    found = {claim.paper: claim for claim in sparse_ep.claims((12, 60), curves)}
+    ahead = [claim for paper, claim in found.items() if "predicts best" in paper]
+    assert [claim.verdict for claim in ahead] == ["not confirmed"] * 2
+    least = min(
+        one.accuracy - whole.accuracy
+        for points in curves.values()
+        for one, whole in zip(points["Sparse-EP as printed"], points["EP"], strict=True)
+    )
+    assert str(ahead[0].needs[0]) == f"least lead {least:.4g} > 0"
+
+
+def test_a_summary_is_judged_by_its_worst_case():
+    alike = np.full((5, 2), 0.8)
+    good = sparse_ep.Summary(alike, alike, np.array([0.7, 0.8, 0.9, 0.95]), 0.06, 0.049)
+    bad = good._replace(kept=alike - [0.03, 0.0], rising=np.array([0.7, 0.8, 0.79, 0.95]))
+    verdicts = [
+        [claim.verdict for claim in sparse_ep.own_claims({(60, True): good, (2000, False): each})]
+        for each in (good, bad, good._replace(time_ratio=0.2))
+    ]
+    no, yes = "not confirmed", "confirmed"
+    assert verdicts == [[yes] * 4, [no, yes, no, yes], [yes, yes, yes, no]]
+
+
+def test_sweeps_of_ep_converge():
+    moves = [float(row[1]) for row in sparse_ep.convergence(rankings_like_sushi(20), 12, 6)]
+    assert moves[-1] < 1e-3 * moves[0]
 
 
 def sushi_of(n_users, n_communities):
