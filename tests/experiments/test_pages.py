@@ -313,15 +313,6 @@ def test_scores_become_rows_with_standard_errors():
 PAPERS = ROOT / "docs" / "papers.md"
 BLOCK = re.compile(r"<!-- claims: ([\w, -]+) -->\n(.*?)<!-- end -->", re.DOTALL)
 WORDS = ("EMEP", "common cause", "coactive", "Full-GP", "Sparse-EP", "Chinese restaurant")
-COMING = {
-    'PreferenceGP.predict(source="cites")',
-    'PreferenceGP.predict(source="features")',
-    "MultiUserGP(sharing=1.0, optimize=None)",
-    'MultiUserGP(sparse=(4, 8), sparse_rule="summary")',
-    'MultiUserGP(sparse=(4, 8), sparse_rule="printed")',
-    "CommunityGP.supported_counts_",
-}
-"""Names that may still be missing."""
 
 
 def with_verdicts(text):
@@ -397,18 +388,7 @@ def check_code(code):
     inspect.signature(called).bind_partial(*given, **{word.arg: None for word in node.keywords})
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(
-            code,
-            marks=pytest.mark.xfail(reason="may be missing", strict=False)
-            if code in COMING
-            else (),
-        )
-        for code in codes(PAPERS)
-    ],
-)
+@pytest.mark.parametrize("code", codes(PAPERS))
 def test_every_name_option_and_command_of_the_papers_page_exists(code, produced, monkeypatch):
     if code.startswith("python -m experiments"):
         monkeypatch.setattr(command, "check_data", lambda names: None)

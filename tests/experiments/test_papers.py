@@ -46,7 +46,7 @@ def test_quick_without_data(name, no_data, tmp_path):
     assert "**Simulated data**" in page or "Left out" in page
     claims = results.claims_of(page)
     assert claims
-    assert {claim[2] for claim in claims} <= {"confirmed", "not confirmed", "cannot be tested here"}
+    assert {claim[3] for claim in claims} <= {"confirmed", "not confirmed", "cannot be tested here"}
     assert all(figure.stat().st_size < 600_000 for figure in folder.glob("*.png"))
     assert list(folder.glob("*.png"))
 
