@@ -477,6 +477,7 @@ KEYWORDS = {
                 LINKED,
             ),
             "at": AT,
+            "source": Keyword("features", "near", ("nothing", 3, True, ["near"]), needs=LINKED),
         },
         "predict_proba": {
             **PREDICT_PROBA,

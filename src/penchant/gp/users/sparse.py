@@ -13,7 +13,7 @@ surprise, so these are the users whose answers contradict the prediction.
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, qr, svd
 
 from penchant.data import WholeAnswers
 from penchant.errors import DataError
@@ -38,12 +38,12 @@ def summarize(
     by_user, by_item = _information(problem, _expected(problem, solution))
     mean, factor = whole.shared_mean, whole.covariances.known_factor
     # the directions Q, (r_u, ℓ_u), that carry most of the shared means: W = Q V + rest
-    Q = np.linalg.svd(linalg.multiply(mean, factor.T))[0][:, :n_users]
+    Q = svd(linalg.multiply(mean, factor.T))[0][:, :n_users]
     phi = linalg.multiply(whole.user_features(np.arange(whole.n_fitted)), Q)
     V = linalg.multiply(Q.T, mean)
-    weighted = linalg.multiply(np.linalg.qr(phi)[1], V)  # errors count as people have them
+    weighted = linalg.multiply(qr(phi, mode="economic")[1], V)  # errors count as people have them
     items = _explaining(weighted, factor, n_items)
-    P = np.linalg.qr(factor[items].T)[0]  # (r, ℓ_x): V is known along the items' features
+    P = qr(factor[items].T, mode="economic")[0]  # (r, ℓ_x): V is known along the items' features
     users = np.argsort(-by_user, kind="stable")[:n_users]
     rows = np.flatnonzero(np.isin(whole.sites.user, users))
     effects, lower = _projected(whole, Q, P)
