@@ -3,7 +3,8 @@
 A mutant changes one operator, comparison, constant or sign. One run of the tests first records
 which of them reach which lines, and how long each takes. A mutant then meets the tests that reach
 its statement: those named after its module first, and quick ones before slow ones. A line that runs
-on import (a constant, a default) meets the tests that use its module, and after them all others.
+on import (a constant, a default) meets the tests that use its module and those of
+its package.
 Mutants live in a copy of the tree. The same seed draws the same mutants; `--slice 1/2` and
 `--slice 2/2`, with one `--reach` file, share a draw between two processes. Survivors are listed
 with file, line and change; the exit code is 1 if more than one in twenty survive.
@@ -153,19 +154,19 @@ class Reach(NamedTuple):
     seconds: dict[str, float]
 
     def tests_for(self, mutant: Mutant, text: str) -> list[str]:
-        """Those that could notice, the likeliest first; all of them if it runs on import."""
+        """Those that could notice, the likeliest first; its module's if it runs on import."""
         reached = self.lines.get(mutant.path.as_posix(), {})
         found = set().union(*(reached.get(line, set()) for line in statement(text, mutant.line)))
-        if "import numba" in text:  # the tracer sees nothing of what is compiled
+        if "" in found:
+            found |= set().union(*reached.values())
+        if "" in found or "import numba" in text:  # the tracer sees nothing of what is compiled
             found |= {test for test in self.seconds if f"tests/{mutant.path.parent.name}/" in test}
-        on_import = "" in found
-        users = set().union(*reached.values()) if on_import else found
         named = f"test_{mutant.path.stem}"
 
-        def likeliest(test: str) -> tuple[bool, bool, float]:
-            return (test not in users, named not in test, self.seconds[test])
+        def likeliest(test: str) -> tuple[bool, float]:
+            return (named not in test, self.seconds[test])
 
-        return sorted(self.seconds if on_import else found - {""}, key=likeliest)
+        return sorted(found - {""}, key=likeliest)
 
 
 def statement(text: str, line: int) -> range:
