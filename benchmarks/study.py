@@ -217,7 +217,7 @@ def first() -> None:
                 page.goto(server.stdout.readline().split()[-1], timeout=60_000)
                 served = time.perf_counter()
                 page.click("button.primary")
-                page.wait_for_selector("#keys:not(:empty)")
+                page.wait_for_selector("#vote:not(.waiting) ~ #keys:not(:empty)")
                 with page.expect_response("**/answer") as reply:
                     page.keyboard.press("ArrowLeft")
                 voted = time.perf_counter()
