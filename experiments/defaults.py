@@ -49,6 +49,7 @@ from experiments.defaults_tasks import (
     simulated_rounds,
 )
 from experiments.defaults_twins import (
+    NO_GROUPS,
     PUBLIC,
     TWINS,
     VERDICT_HEAD,
@@ -56,7 +57,7 @@ from experiments.defaults_twins import (
     Twin,
     verdicts,
 )
-from experiments.page import Claim, Need, Page, markdown, spread
+from experiments.page import Claim, Need, Page, markdown, spread, standard_error
 from penchant.data import Comparisons
 from penchant.datasets import (
     MovieLens,
@@ -186,8 +187,9 @@ _ABOUT = (
     "on items and user × item (*BT+u*), on features and, where cross-validation says so, items "
     "(*BT+features*). Their ridge is chosen by cross-validation of the known answers. Differences "
     "have paired standard errors over rounds. *Slope*: of a logistic regression of held-out "
-    "answers on the model's logits; above 1 is too timid, below too bold; its error is by leaving "
-    "out rounds. *Twins* are simulated in the shape of sets on which a default once lost. "
+    "answers on the model's logits; above 1 is too timid, below too bold, and 20 where none was "
+    "predicted wrongly; its error is by leaving out rounds. *Twins* are simulated "
+    "in the shape of sets on which a default once lost. "
     "The sets of earlier runs have priors, too, that a person could have fixed beforehand. "
     "*Regret* is the log-likelihood of the best choice less that of the defaults, and for "
     "`choose_model` that of the best model less that of the chosen one; the *ratio* is "
@@ -281,15 +283,19 @@ _ABOUT_GROUPS = (
 def _judge_groups(page: Page) -> None:
     with page.part("Groups in choices"):
         page.say(_ABOUT_GROUPS)
-        rows = verdicts(1 if page.quick else 20, page.quick)
+        rows = verdicts(1 if page.quick else 20)
         page.table(VERDICT_HEAD, [[*map(str, row[:-1]), f"{row[-1]:.1f}"] for row in rows])
-    alarms = {row[1]: row[3] / row[2] for row in rows if row[0] == "no groups"}
+    alarms = {
+        f"{tastes}, {answers}": supported / n_draws
+        for tastes, answers, n_draws, supported, *_ in rows
+        if tastes.startswith(NO_GROUPS)
+    }
     page.claim(
         Claim(
             f"groups that are not there are reported in at most {FALSE_ALARMS:.0%} of draws",
             ", ".join(f"{answers} {share:.0%}" for answers, share in alarms.items()),
             tuple(Need(answers, share, "≤", FALSE_ALARMS) for answers, share in alarms.items()),
-            f"{rows[0][2]} draws of each; personal tastes, no groups",
+            f"{rows[0][2]} draws of each",
         )
     )
 
@@ -374,10 +380,9 @@ def claim_baselines(page: Page, found: Mapping[str, ContestScores]) -> None:
         for model in JUDGED
         if model in s.log_likelihoods and not np.isnan(s.log_likelihoods[model]).any()
     ]
-    losses = {
-        name: (s.log_likelihoods[s.best_baseline(model)] - s.log_likelihoods[model]).mean()
-        for s, model, name in judged
-    }
+    gains = {name: s.gains(model, s.best_baseline(model)) for s, model, name in judged}
+    losses = {name: -each.mean() for name, each in gains.items()}
+    clear = sum(-each.mean() - 2 * standard_error(each) > WORST_LOSS for each in gains.values())
     slopes = {name: recalibration_slope(s.all_probs(model)) for s, model, name in judged}
     regrets = {name: s.choice_regret for name, s in found.items() if s.choice_regret is not None}
     worst = max(losses, key=lambda name: losses[name])
@@ -385,7 +390,8 @@ def claim_baselines(page: Page, found: Mapping[str, ContestScores]) -> None:
     page.claim(
         Claim(
             f"no default loses more than {WORST_LOSS} nats an answer to a simple baseline",
-            f"at most {losses[worst]:.3f} ({worst}); beyond on {beyond} of {len(losses)}",
+            f"at most {losses[worst]:.3f} ({worst}); beyond on {beyond} of {len(losses)}, by two "
+            f"standard errors on {clear}",
             (Need("worst loss", losses[worst], "≤", WORST_LOSS),),
             "means over rounds, against the baseline that is best afterwards",
         )

@@ -121,8 +121,9 @@ class Problem(NamedTuple):
             found[INDEPENDENT] = lambda: self._with_kernel(Independent())
             found[FREE] = lambda: self._with_kernel("free")
             if self.X is not None:
-                _, items = fitted_items(self.X, self.train, None, scale=True)
-                found[TASTES] = lambda: self._with_kernel(taste_kernel(items))
+                found[TASTES] = lambda: self._with_kernel(
+                    taste_kernel(fitted_items(self.X, self.train, None, scale=True)[1])
+                )
             return found
         if self.X is not None:
             found[OLD_FEATURES] = lambda: self._old(None)
@@ -434,10 +435,15 @@ class ContestScores(NamedTuple):
         """Of all rounds."""
         return np.concatenate(self.probs[name])
 
+    def gains(self, name: str, other: str) -> FloatArray:
+        """(rounds,) by how much a model's log-likelihood exceeds another's."""
+        less: FloatArray = self.log_likelihoods[name] - self.log_likelihoods[other]
+        return less
+
     def difference(self, name: str, other: str) -> str:
-        """By how much a model's log-likelihood exceeds another's, with the paired error."""
-        less = self.log_likelihoods[name] - self.log_likelihoods[other]
-        return f"{less.mean():+.3f} ± {standard_error(less):.3f}"
+        """The mean gain, with the paired error."""
+        gains = self.gains(name, other)
+        return f"{gains.mean():+.3f} ± {standard_error(gains):.3f}"
 
     def best_baseline(self, name: str) -> str:
         """The likeliest of those that know no more than a model: one that takes everybody together
@@ -491,9 +497,11 @@ class ContestScores(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Of errors, defaults to the better single source."""
+        """Of errors, defaults to the better single source, which makes one at least."""
         single = min(self.errors[name].mean() for name in SINGLE if name in self.errors)
-        return float(self.errors[DEFAULTS].mean() / max(single, 1e-9))
+        return float(
+            self.errors[DEFAULTS].mean() / max(single, 1.0 / self.all_probs(DEFAULTS).size)
+        )
 
     def overconfidence(self, name: str) -> float:
         """Mean stated probability of the likelier outcome, less how often that came true."""

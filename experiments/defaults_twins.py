@@ -57,7 +57,7 @@ def opinions(seed: int, small: bool) -> Problem:
     They are nearly free of noise: who agrees with a and not with b never says the opposite.
     """
     rng = np.random.default_rng([30, seed])
-    n_users, n = (20, 40) if small else (200, 80)
+    n_users, n = (12, 40) if small else (200, 80)
     liked = rng.standard_normal(n) + 0.7 * rng.standard_normal((n_users, n))
     liked += 0.7 * rng.standard_normal((n_users, 2)) @ rng.standard_normal((2, n))
     answer = np.digitize(liked, [-0.7, 0.7]).astype(float)
@@ -147,24 +147,46 @@ def _best_of_four(
 
 
 VERDICT_HEAD = ("tastes", "answers", "draws", "supported", "personal", "too few", "communities")
+NO_GROUPS = "no groups"
+"""How tastes begin in which communities are a false alarm."""
 
 
-def verdicts(n_draws: int, small: bool) -> list[list[Any]]:
+class Crowd(NamedTuple):
+    """People who choose. deviation: of their utilities; groups: 0 for everybody on their own."""
+
+    n_users: int
+    n_tasks: int
+    n_items: int
+    deviation: float
+    groups: int = 0
+
+    def choices(self, seed: int) -> Comparisons:
+        """The best of four, many times by everybody."""
+        rng = np.random.default_rng([41, seed])
+        own = rng.standard_normal((self.groups or self.n_users, self.n_items))
+        tastes = self.deviation * own[np.arange(self.n_users) % len(own)]
+        utility = 0.5 * rng.standard_normal(self.n_items) + tastes
+        user, chosen, sets = _best_of_four(utility, self.n_tasks, rng)
+        return Comparisons.from_choices(
+            chosen.tolist(), sets.tolist(), user=user.tolist(), items=range(self.n_items)
+        )
+
+
+CROWDS = {
+    f"{NO_GROUPS}, four brands": Crowd(100, 24, 4, 3.0),
+    f"{NO_GROUPS}, twelve items": Crowd(120, 12, 12, 2.0),
+    "three groups, twelve items": Crowd(120, 12, 12, 2.0, groups=3),
+}
+
+
+def verdicts(n_draws: int) -> list[list[Any]]:
     """What `CommunityGP()` says of groups, of whole choices and of the same choices as pairs: rows
-    of `VERDICT_HEAD`. "Supported" is a false alarm where everybody has a taste of their own."""
+    of `VERDICT_HEAD`."""
     rows: list[list[Any]] = []
-    n_users, n_tasks, n = (30, 8, 8) if small else (120, 12, 12)
-    for tastes in ("no groups", "three groups"):
+    for tastes, crowd in CROWDS.items():
         found: dict[str, list[tuple[str, int]]] = {"whole choices": [], "as pairs": []}
-        for seed in range(n_draws):
-            rng = np.random.default_rng([41, seed])
-            own = rng.standard_normal((n_users if tastes == "no groups" else 3, n))
-            utility = rng.standard_normal(n) + own[np.arange(n_users) % len(own)]
-            user, chosen, sets = _best_of_four(utility, n_tasks, rng)
-            data = Comparisons.from_choices(
-                chosen.tolist(), sets.tolist(), user=user.tolist(), items=range(n)
-            )
-            for answers, each in (("whole choices", data), ("as pairs", data.as_pairs())):
+        for data in map(crowd.choices, range(n_draws)):
+            for answers, each in zip(found, (data, data.as_pairs()), strict=True):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     model = CommunityGP(progress=False, random_state=0).fit(None, each)
@@ -244,7 +266,7 @@ class PublicSet(NamedTuple):
 
 def sushi_people(sushi: Sushi, seed: int, small: bool) -> Problem:
     """15 of the pairs of each of 500 rankings."""
-    some = replace(sushi, rankings=sushi.rankings[:40]) if small else sushi
+    some = replace(sushi, rankings=sushi.rankings[:15]) if small else sushi
     return people_of_sushi(some)(np.random.default_rng([2, seed]))
 
 
@@ -332,7 +354,7 @@ def contracts(whole: bool) -> Callable[[list[dict[str, str]], int, bool], Proble
     150 customers."""
 
     def draw(rows: list[dict[str, str]], seed: int, small: bool) -> Problem:
-        some = [row for row in rows if int(row["id"]) <= (20 if small else 150)]
+        some = [row for row in rows if int(row["id"]) <= (8 if small else 150)]
         names = ("pf", "cl", "loc", "wk", "tod", "seas")
         table = np.array([[float(row[name]) for name in names] for row in some])
         X, item = np.unique(table, axis=0, return_inverse=True)

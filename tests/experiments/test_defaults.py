@@ -50,7 +50,7 @@ def scores_of(probs, log_likelihoods, errors=None):
 
 
 def test_regret_ratio_and_confidence():
-    p = {DEFAULTS: [np.array([0.9, 0.9]), np.array([0.2])], LINKS: [np.full(3, 0.6)], BT: [[0.5]]}
+    p = {DEFAULTS: [np.full(20, 0.9), np.full(10, 0.2)], LINKS: [np.full(3, 0.6)], BT: [[0.5]]}
     scores = scores_of(
         p,
         {
@@ -179,6 +179,30 @@ def test_whole_choices_and_their_pairs_hold_out_the_same_choices():
             np.testing.assert_array_equal(one, two)
 
 
+def test_verdicts_are_counted_of_choices_and_their_pairs(monkeypatch):
+    small = {"no groups, small": twins.Crowd(30, 10, 5, 1.0)}
+    monkeypatch.setattr(twins, "CROWDS", small)
+    rows = twins.verdicts(2)
+    assert [row[:3] for row in rows] == [
+        ["no groups, small", "whole choices", 2],
+        ["no groups, small", "as pairs", 2],
+    ]
+    for row in rows:
+        assert len(row) == len(twins.VERDICT_HEAD)
+        assert sum(row[3:6]) == 2
+
+
+def test_groups_of_a_crowd_have_one_taste():
+    """Nearly without noise, people of one group choose alike from the same four."""
+    data = twins.Crowd(30, 3, 4, 50.0, groups=3).choices(0)
+    for group in range(3):
+        favourites = {
+            tuple(np.flatnonzero(np.bincount(data.for_user(user).winner, minlength=4)))
+            for user in range(group, 30, 3)
+        }
+        assert len(favourites) == 1
+
+
 def test_opinions_never_contradict_themselves():
     """Of one person, statements stand in at most three levels: pairs make no circle."""
     problem = twins.opinions(0, True)
@@ -235,7 +259,7 @@ def test_stand_ins_do_not_carry_the_name_of_a_public_set(tmp_path, monkeypatch):
     scores = scores_of(p, {name: np.array([-0.1]) for name in p})
     monkeypatch.setattr(defaults, "score", lambda rounds, fixed: scores)
     monkeypatch.setattr(
-        defaults, "verdicts", lambda *_: [["no groups", "as pairs", 1, 0, 1, 0, 1.0]]
+        defaults, "verdicts", lambda *_: [["no groups, twelve items", "as pairs", 1, 0, 1, 0, 1.0]]
     )
     text = defaults.run(quick=True)
     headings = [line for line in text.splitlines() if line.startswith("##")]
