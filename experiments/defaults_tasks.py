@@ -555,6 +555,8 @@ def score(rounds: Iterable[Problem], fixed: bool = True) -> ContestScores:
         chosen = problem.fixed() if fixed or problem.relations else {}
         fits = {**problem.judged(), **chosen, **problem.baselines()}
         for name, fit in fits.items():
+            if name in probs and np.isnan(probs[name][-1]).any():
+                continue  # it was given up, and would be again
             model, p, time = _predicted(fit, asked, name == DRIFTING)
             probs.setdefault(name, []).append(p)
             learned.setdefault(name, []).append(_learned(model))

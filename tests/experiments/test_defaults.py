@@ -18,6 +18,7 @@ from experiments.defaults_tasks import (
     CHOSEN,
     COMMUNITIES,
     DEFAULTS,
+    DRIFTING,
     FREE,
     INDEPENDENT,
     LINKS,
@@ -155,6 +156,18 @@ def test_people_meet_all_models_and_baselines():
 def test_a_fit_that_takes_too_long_is_given_up():
     with pytest.raises(TimeoutError, match="not finished"), tasks.at_most(0.01):
         sleep(10.0)
+
+
+def test_drift_that_was_given_up_is_said_to_be(monkeypatch, capsys):
+    """It is not tried again in the next round, and has no scores."""
+    monkeypatch.setattr(tasks, "SLOW", 1e-3)
+    rounds = (twins.players(seed, True) for seed in range(2))
+    monkeypatch.setattr(defaults, "TASKS", {"players": lambda page: rounds})
+    (scores,) = defaults.table(["players"], quick=True).values()
+    assert len(scores.probs[DRIFTING]) == 1
+    assert len(scores.probs[DEFAULTS]) == 2
+    assert DRIFTING not in [row[0] for row in scores.rows()]
+    assert f"| players | {DRIFTING} | not finished |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", twins.TWINS)
