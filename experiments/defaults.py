@@ -216,10 +216,10 @@ def run(quick: bool = False, out: str | PathLike[str] | None = None) -> str:
         with page.part(name):
             found[name] = score(rounds(page), fixed=task not in (*TWINS, *PUBLIC))
             page.table(HEAD, found[name].rows())
-    _judge_groups(page)
     if not quick:
         explain_films(page)
     _conclude(page, found)
+    _judge_groups(page)
     return page.text()
 
 
