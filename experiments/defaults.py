@@ -494,7 +494,7 @@ def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
 def _cora(links: str, n_pairs: int) -> Rounds:
     def rounds(page: Page) -> Iterator[Problem]:
         cora = page.load(load_cora, linked_papers)
-        n_topics = 2 if page.quick else 7 if links == "true" else 3
+        n_topics = 1 if page.quick else 7 if links == "true" else 3
         return cora_rounds(cora, links, n_pairs, 1, n_topics)
 
     return rounds
