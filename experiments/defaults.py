@@ -1,11 +1,16 @@
-"""Defaults against every fixed choice of a prior: how much is lost where nobody tunes?
+"""Defaults against simple baselines and every fixed choice of a prior: what do they lose untuned?
 
-Features alone, links alone, both as they once began, item effects alone; the best of them differs
-from set to set, and is not known before.
+The best fixed choice (features alone, links alone, item effects alone, a covariance) differs from
+set to set, and is not known before. Baselines are ridge logistic regressions.
+
+One set or a group of sets alone, without fixed choices of a prior:
+
+    python -c "from experiments.defaults import table; table(['twin:', 'cars'], n_rounds=5)"
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -19,13 +24,15 @@ from experiments.data import (
     rankings_like_sushi,
 )
 from experiments.defaults_tasks import (
+    CHOSEN,
     DEFAULTS,
     HEAD,
+    JUDGED,
     MOVIELENS_FILMS,
-    Contest,
     ContestScores,
     Draw,
     FilmRatings,
+    Problem,
     better_first,
     by_chance,
     cora_rounds,
@@ -35,12 +42,22 @@ from experiments.defaults_tasks import (
     people_of_movielens,
     people_of_sushi,
     people_rounds,
+    recalibration_slope,
     regression_rounds,
     score,
     simulated_people,
     simulated_rounds,
 )
-from experiments.page import Claim, Need, Page
+from experiments.defaults_twins import (
+    NO_GROUPS,
+    PUBLIC,
+    TWINS,
+    VERDICT_HEAD,
+    PublicSet,
+    Twin,
+    verdicts,
+)
+from experiments.page import Claim, Need, Page, markdown, spread, standard_error
 from penchant.data import Comparisons
 from penchant.datasets import (
     MovieLens,
@@ -56,7 +73,10 @@ from penchant.metrics import calibration
 from penchant.models import MultiUserGP
 from penchant.plots import plot_calibration
 
-DATA = ("cars", "cora", "movielens_100k", "ohsumed", "regression", "sushi")
+DATA = (
+    *("cars", "choices", "cora", "football", "movielens_100k", "mq2008", "ohsumed", "preflib"),
+    *("regression", "sushi"),
+)
 """Folders of the public data that a full run needs."""
 
 # Why models of people are underconfident about pairs made of ratings: few steps, and no ties.
@@ -162,9 +182,17 @@ confidence less accuracy either way."""
 PEOPLE = "each person"
 """In the names of sets in which everybody has a taste of their own."""
 _ABOUT = (
-    "`PreferenceGP()` and, where everybody has a taste of their own (*each person*), "
-    "`MultiUserGP()`, as they are, against priors that a person could have fixed beforehand. "
-    "*Regret* is the log-likelihood of the best choice less that of the defaults; the *ratio* is "
+    "`PreferenceGP()` and, where answers tell people apart, `MultiUserGP()`, `CommunityGP()` and "
+    "what `choose_model` names, as they are, against ridge logistic regressions: on items (*BT*), "
+    "on items and user × item (*BT+u*), on features and, where cross-validation says so, items "
+    "(*BT+features*). Their ridge is chosen by cross-validation of the known answers. Differences "
+    "have paired standard errors over rounds. *Slope*: of a logistic regression of held-out "
+    "answers on the model's logits; above 1 is too timid, below too bold, and 20 where none was "
+    "predicted wrongly; its error is by leaving out rounds. *Twins* are simulated "
+    "in the shape of sets on which a default once lost. "
+    "The sets of earlier runs have priors, too, that a person could have fixed beforehand. "
+    "*Regret* is the log-likelihood of the best choice less that of the defaults, and for "
+    "`choose_model` that of the best model less that of the chosen one; the *ratio* is "
     "the defaults' error over that of the better single source. *Old start*: unit variances, in "
     "which a graph kernel outweighs features 25 times. *ECE*: how far observed frequencies are "
     "from what was stated, and in brackets how far they are expected to be by chance alone, were "
@@ -172,7 +200,9 @@ _ABOUT = (
     "with its own links and of three with rewired ones. Claims are this project's own aims, not a "
     "paper's."
 )
-Rounds = Callable[[Page], Iterator[Contest]]
+Rounds = Callable[[Page], Iterator[Problem]]
+ROUNDS = 5
+"""Of sets of people, twins and further public sets."""
 
 
 def run(quick: bool = False, out: str | PathLike[str] | None = None) -> str:
@@ -184,11 +214,12 @@ def run(quick: bool = False, out: str | PathLike[str] | None = None) -> str:
         public, comma, rest = task.partition(",")
         name = stand_ins.get(public, public) + comma + rest
         with page.part(name):
-            found[name] = score(rounds(page))
+            found[name] = score(rounds(page), fixed=task not in (*TWINS, *PUBLIC))
             page.table(HEAD, found[name].rows())
     if not quick:
         explain_films(page)
     _conclude(page, found)
+    _judge_groups(page)
     return page.text()
 
 
@@ -212,16 +243,20 @@ def missing_sets() -> dict[str, str]:
 
 
 def _conclude(page: Page, found: Mapping[str, ContestScores]) -> None:
-    """All sets in one table, the claims, and calibration before and after."""
+    """All sets against baselines and fixed choices, the claims, calibration before and after."""
+    with page.part("Against simple baselines"):
+        page.table(BASELINE_HEAD, [row for name, s in found.items() for row in _judged(name, s)])
+    claim_baselines(page, found)
+    found = {name: s for name, s in found.items() if s.has_fixed}
     people = {name: s for name, s in found.items() if PEOPLE in name}
-    with page.part("All sets"):
+    with page.part("Against fixed choices"):
         rows = [
             [
                 name,
                 f"{s.errors[DEFAULTS].mean():.3f}",
                 f"{s.ratio:.2f}",
                 f"{s.log_likelihoods[DEFAULTS].mean():.3f}",
-                max(s.log_likelihoods, key=lambda choice: s.log_likelihoods[choice].mean()),
+                s.best_fixed,
                 f"{s.regret:+.3f}",
             ]
             for name, s in found.items()
@@ -236,6 +271,158 @@ def _conclude(page: Page, found: Mapping[str, ContestScores]) -> None:
     _claim_calibration(page, people)
 
 
+# Whether there are groups, of whole choices and of their pairs.
+
+FALSE_ALARMS = 0.05
+_ABOUT_GROUPS = (
+    "`CommunityGP().verdict_` of best-of-four choices, and of the same choices broken into pairs, "
+    "which do not know that they belong together."
+)
+
+
+def _judge_groups(page: Page) -> None:
+    with page.part("Groups in choices"):
+        page.say(_ABOUT_GROUPS)
+        rows = verdicts(1 if page.quick else 20)
+        page.table(VERDICT_HEAD, [[*map(str, row[:-1]), f"{row[-1]:.1f}"] for row in rows])
+    alarms = {
+        f"{tastes}, {answers}": supported / n_draws
+        for tastes, answers, n_draws, supported, *_ in rows
+        if tastes.startswith(NO_GROUPS)
+    }
+    page.claim(
+        Claim(
+            f"groups that are not there are reported in at most {FALSE_ALARMS:.0%} of draws",
+            ", ".join(f"{answers} {share:.0%}" for answers, share in alarms.items()),
+            tuple(Need(answers, share, "≤", FALSE_ALARMS) for answers, share in alarms.items()),
+            f"{rows[0][2]} draws of each",
+        )
+    )
+
+
+# Against simple baselines.
+
+WORST_LOSS, SLOPES, WORST_CHOICE = 0.005, (0.9, 1.1), 0.005
+"""What a default may lose to a baseline, its recalibration slopes, and what a choice may lose."""
+BASELINE_HEAD = (
+    *("set", "model", "log-likelihood", "best baseline", "difference", "slope", "seconds"),
+    "regret",
+)
+
+
+def table(names: Sequence[str], n_rounds: int = 5, quick: bool = False) -> dict[str, ContestScores]:
+    """Print a line for each model on some sets, and return the scores; fixed choices left out.
+
+    names : of sets, or how they begin: "twin:" for all of them. n_rounds : at most so many.
+    """
+    page = Page("", "", quick, None)
+    found = {}
+    print(markdown(BASELINE_HEAD, []), flush=True)
+    for task in sets_called(names):
+        found[task] = score(islice(TASKS[task](page), n_rounds), fixed=False)
+        for row in _judged(task, found[task]):
+            print(f"| {' | '.join(row)} |", flush=True)
+    return found
+
+
+def problem(name: str, seed: int, quick: bool = False) -> Problem:
+    """One round of a set."""
+    return next(islice(TASKS[name](Page("", "", quick, None)), seed, None))
+
+
+def sets_called(names: Sequence[str]) -> list[str]:
+    """The sets of these names, or whose names begin so.
+
+    >>> sets_called(["yog", "football"])
+    ['yogurt', 'football']
+    """
+    found = [task for name in names for task in TASKS if task.startswith(name)]
+    if not found:
+        raise DataError(f"no set begins with any of {', '.join(names)}: see `TASKS`")
+    return list(dict.fromkeys(found))
+
+
+def _judged(name: str, s: ContestScores) -> list[list[str]]:
+    """Rows of a table, one a model."""
+    rows = []
+    for model in JUDGED:
+        if model not in s.log_likelihoods:
+            continue
+        told = [name, s.called(model)]
+        if np.isnan(s.log_likelihoods[model]).any():
+            rows.append([*told, "not finished", "", "", "", f"{s.seconds[model]:.1f}", ""])
+            continue
+        baseline = s.best_baseline(model)
+        regret = ""
+        if model == CHOSEN:
+            regret = f"{s.choice_regret:.3f} ({s.learned[model]})"
+        elif model == DEFAULTS and s.has_fixed:
+            regret = f"{s.regret:.3f} ({s.best_fixed})"
+        rows.append(
+            [
+                *told,
+                spread(s.log_likelihoods[model]),
+                baseline,
+                s.difference(model, baseline),
+                s.slope(model),
+                f"{s.seconds[model]:.1f}",
+                regret,
+            ]
+        )
+    return rows
+
+
+def claim_baselines(page: Page, found: Mapping[str, ContestScores]) -> None:
+    """The three lines of the goal."""
+    judged = [
+        (s, model, f"{name}: {s.called(model)}")
+        for name, s in found.items()
+        for model in JUDGED
+        if model in s.log_likelihoods and not np.isnan(s.log_likelihoods[model]).any()
+    ]
+    gains = {name: s.gains(model, s.best_baseline(model)) for s, model, name in judged}
+    losses = {name: -each.mean() for name, each in gains.items()}
+    clear = sum(-each.mean() - 2 * standard_error(each) > WORST_LOSS for each in gains.values())
+    slopes = {name: recalibration_slope(s.all_probs(model)) for s, model, name in judged}
+    regrets = {name: s.choice_regret for name, s in found.items() if s.choice_regret is not None}
+    worst = max(losses, key=lambda name: losses[name])
+    beyond = sum(loss > WORST_LOSS for loss in losses.values())
+    page.claim(
+        Claim(
+            f"no default loses more than {WORST_LOSS} nats an answer to a simple baseline",
+            f"at most {losses[worst]:.3f} ({worst}); beyond on {beyond} of {len(losses)}, by two "
+            f"standard errors on {clear}",
+            (Need("worst loss", losses[worst], "≤", WORST_LOSS),),
+            "means over rounds, against the baseline that is best afterwards",
+        )
+    )
+    low, high = (pick(slopes, key=lambda name: slopes[name]) for pick in (min, max))
+    outside = sum(not SLOPES[0] <= slope <= SLOPES[1] for slope in slopes.values())
+    page.claim(
+        Claim(
+            f"recalibration slopes between {SLOPES[0]} and {SLOPES[1]}",
+            f"from {slopes[low]:.2f} ({low}) to {slopes[high]:.2f} ({high}); outside on {outside} "
+            f"of {len(slopes)}",
+            (
+                Need("lowest", slopes[low], "≥", SLOPES[0]),
+                Need("highest", slopes[high], "≤", SLOPES[1]),
+            ),
+            "all held-out answers of a set taken together",
+        )
+    )
+    if regrets:
+        worst = max(regrets, key=lambda name: regrets[name])
+        beyond = sum(regret > WORST_CHOICE for regret in regrets.values())
+        page.claim(
+            Claim(
+                f"the choice of a model within {WORST_CHOICE} nats of the best",
+                f"at most {regrets[worst]:.3f} ({worst}); beyond on {beyond} of {len(regrets)}",
+                (Need("worst regret of the choice", regrets[worst], "≤", WORST_CHOICE),),
+                "the best of PreferenceGP, MultiUserGP and CommunityGP is known only afterwards",
+            )
+        )
+
+
 def _drawn(sets: Mapping[str, ContestScores]) -> Any:
     """Stated against observed frequencies, before and after."""
     from matplotlib.figure import Figure
@@ -243,7 +430,7 @@ def _drawn(sets: Mapping[str, ContestScores]) -> Any:
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
     stated = {
         "before": np.concatenate([s.before for s in sets.values()]),
-        "after": np.concatenate([s.probs[DEFAULTS] for s in sets.values()]),
+        "after": np.concatenate([s.all_probs(DEFAULTS) for s in sets.values()]),
     }
     for ax, (when, p) in zip(figure.subplots(1, 2), stated.items(), strict=True):
         found = calibration(p)
@@ -278,7 +465,7 @@ def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
     """Of many people: each set's distance from what was stated, less what chance alone makes."""
     if not people:
         return
-    p = {name: s.probs[DEFAULTS] for name, s in people.items()}
+    p = {name: s.all_probs(DEFAULTS) for name, s in people.items()}
     errors = {name: (calibration(each).error, by_chance(each)) for name, each in p.items()}
     worst = max(errors, key=lambda name: errors[name][0])
     over = {name: s.overconfidence(DEFAULTS) for name, s in people.items()}
@@ -305,16 +492,16 @@ def _claim_calibration(page: Page, people: Mapping[str, ContestScores]) -> None:
 
 
 def _cora(links: str, n_pairs: int) -> Rounds:
-    def rounds(page: Page) -> Iterator[Contest]:
+    def rounds(page: Page) -> Iterator[Problem]:
         cora = page.load(load_cora, linked_papers)
-        n_topics = 2 if page.quick else 7 if links == "true" else 3
+        n_topics = 1 if page.quick else 7 if links == "true" else 3
         return cora_rounds(cora, links, n_pairs, 1, n_topics)
 
     return rounds
 
 
 def _ohsumed(n_pairs: int) -> Rounds:
-    def rounds(page: Page) -> Iterator[Contest]:
+    def rounds(page: Page) -> Iterator[Problem]:
         documents = page.load(load_ohsumed, graded_documents).whole()
         n_queries, n_repeats = (2, 1) if page.quick else (10, 1)
         return ohsumed_rounds(documents, n_pairs, n_queries, n_repeats)
@@ -323,14 +510,14 @@ def _ohsumed(n_pairs: int) -> Rounds:
 
 
 def _regression(name: str, n_pairs: int) -> Rounds:
-    def rounds(page: Page) -> Iterator[Contest]:
+    def rounds(page: Page) -> Iterator[Problem]:
         table = page.load(lambda: load_regression(name))
         return regression_rounds(table, n_pairs, 2 if page.quick else 10)
 
     return rounds
 
 
-def _sushi(page: Page) -> Iterator[Contest]:
+def _sushi(page: Page) -> Iterator[Problem]:
     sushi = page.load(load_sushi_a, rankings_like_sushi)
     some = sushi.rankings[:500]
     data = Comparisons.from_rankings(some.tolist(), users=range(len(some)))
@@ -338,12 +525,12 @@ def _sushi(page: Page) -> Iterator[Contest]:
     return crowd_rounds(data, sushi.item_features[order], 100, 2 if page.quick else 10)
 
 
-def _cars(page: Page) -> Iterator[Contest]:
+def _cars(page: Page) -> Iterator[Problem]:
     cars = page.load(load_cars, choices_like_cars)
     return crowd_rounds(cars.comparisons, cars.item_features, 100, 2 if page.quick else 10)
 
 
-def _movielens(page: Page) -> Iterator[Contest]:
+def _movielens(page: Page) -> Iterator[Problem]:
     """Two films that a person rated differently; everybody taken together."""
     films = page.load(load_movielens)
     rng = np.random.default_rng(0)
@@ -362,6 +549,18 @@ def _simulated(kind: str, n_pairs: int) -> Rounds:
 
 def _people(draw: Callable[[Page], Draw], n_repeats: int) -> Rounds:
     return lambda page: people_rounds(draw(page), 1 if page.quick else n_repeats)
+
+
+def _twin(draw: Twin) -> Rounds:
+    return lambda page: (draw(seed, page.quick) for seed in range(1 if page.quick else ROUNDS))
+
+
+def _public(public: PublicSet) -> Rounds:
+    def rounds(page: Page) -> Iterator[Problem]:
+        data = page.load(public.load)
+        return _twin(lambda seed, small: public.draw(data, seed, small))(page)
+
+    return rounds
 
 
 def _people_simulated(kind: str) -> Callable[[Page], Draw]:
@@ -390,17 +589,19 @@ TASKS: dict[str, Rounds] = {
         for n in (20, 200)
     },
     f"sushi, {PEOPLE}": _people(
-        lambda page: people_of_sushi(page.load(load_sushi_a, rankings_like_sushi)), 3
+        lambda page: people_of_sushi(page.load(load_sushi_a, rankings_like_sushi)), ROUNDS
     ),
     f"cars 1, {PEOPLE}": _people(
-        lambda page: people_of_cars(page.load(load_cars, choices_like_cars)), 8
+        lambda page: people_of_cars(page.load(load_cars, choices_like_cars)), ROUNDS
     ),
     f"MovieLens, 50 films, {PEOPLE}": _people(
-        lambda page: people_of_movielens(page.load(load_movielens)), 1
+        lambda page: people_of_movielens(page.load(load_movielens)), ROUNDS
     ),
     **{
-        f"simulated, tastes {kind}, {PEOPLE}": _people(_people_simulated(kind), 2)
+        f"simulated, tastes {kind}, {PEOPLE}": _people(_people_simulated(kind), ROUNDS)
         for kind in ("apart", "directions", "alike")
     },
+    **{name: _twin(draw) for name, draw in TWINS.items()},
+    **{name: _public(public) for name, public in PUBLIC.items()},
 }
 """Every set by name: what is given the page and yields rounds. Other models join by a line."""
