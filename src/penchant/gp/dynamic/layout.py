@@ -14,18 +14,19 @@ from penchant.numerics.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """The p = size points of a period: k items, q effects, and constants where asked for.
+class TimeStep:
+    """The p points of a period: k items, q effects, and constants where asked for.
 
-    nodes, points, square: of k, p and p × p numbers in arrays over all steps. slots: (p + k,) the
-    points' own, then those of the items' constants. new: items whose constants enter.
+    nodes, points, square: of k, p and p × p numbers in arrays over all steps. at, now, constants:
+    slots of points, items, and their constants. new: items whose constants enter.
     """
 
     nodes: slice
     points: slice
     square: slice
-    size: int
-    slots: IntArray
+    at: IntArray
+    now: IntArray
+    constants: IntArray
     new: IntArray
 
 
@@ -33,26 +34,21 @@ class Step:
 class Layout:
     """All steps, and the rows among their points.
 
-    size: slots. constants: (n,) those of the constants, all of which stay where they are correlated
-    (is_coupled). gap: (N,) days since an item last met another, infinite for the first time.
-    row_points (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions of a row's points, of `weights`.
-    whole: period → its step, and where effects, all items, and constants are among the points.
+    size: slots. constants: (n,) those of the constants. gap: (N,) days since an item last met
+    another, infinite at first. row_points (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions of a
+    row's points, of `weights`, and of their `products`. whole: period → its step, and where its
+    effects, items and constants are among the points.
     """
 
-    steps: list[Step]
+    steps: list[TimeStep]
     size: int
     constants: IntArray
-    is_coupled: bool
     gap: FloatArray
     row_points: IntArray
     row_squares: IntArray
     weights: FloatArray
+    products: FloatArray
     whole: dict[int, tuple[int, IntArray]]
-
-    @property
-    def earliest(self) -> int:
-        """The first step whose moments are wanted, −1 where those of all are."""
-        return min((number for number, _ in self.whole.values()), default=-1)
 
     def rows(self, points: FloatArray) -> FloatArray:
         """(m,) g of the rows."""
@@ -61,82 +57,69 @@ class Layout:
     @classmethod
     def of(
         cls,
-        ends: list[IntArray],
+        ends: tuple[IntArray, IntArray, IntArray],
         z: FloatArray,
         n: int,
         days: float,
         is_coupled: bool,
-        whole: IntArray,
+        whole: tuple[int, ...],
         with_constants: bool,
     ) -> "Layout":
         """Of rows between n items, by winner, loser and period; z: (q, m).
 
-        days: of a period. whole: periods that hold all items; with_constants: and the constants.
+        days: of a period. is_coupled: constants are correlated, so that all of them always stay.
+        whole: periods that hold all items; with_constants: and the constants.
         """
         winner, loser, period = ends
-        q, m = z.shape
-        periods = np.union1d(period, whole)
-        place, at = np.searchsorted(periods, period), np.searchsorted(periods, np.unique(whole))
+        q, one = len(z), np.ones(len(winner))
+        complete = np.unique(np.array(whole, dtype=np.intp))
+        periods = np.union1d(period, complete)
+        place, at = (np.searchsorted(periods, some) for some in (period, complete))
         every = np.ravel(at[:, None] * n + np.arange(n))
         nodes = np.unique(np.concatenate([place * n + winner, place * n + loser, every]))
         when, item = np.divmod(nodes, n)
-        seat, n_seats = _seats(when, item, n)
-        constants = q + n_seats + (np.arange(n) if is_coupled else seat)
         starts = np.searchsorted(when, np.arange(len(periods) + 1))
         sizes = np.diff(starts) + q
         sizes[at] += n * with_constants
         points, squares = (np.append(0, np.cumsum(size)) for size in (sizes, sizes**2))
-        met, steps = np.full(n, -np.inf), []
-        gap = np.empty(len(nodes))
+        steps, met, gap = [], np.full(n, -np.inf), np.empty(len(nodes))
+        last, utilities, constants = np.empty(n, int), np.empty(n, int), q + np.arange(n)
+        last[item] = when  # the latest comes last
+        free: list[int] = []
+        size = q + n * is_coupled
         for t, day in enumerate(days * periods.astype(float)):
             inside = slice(starts[t], starts[t + 1])
             items = item[inside]
-            extra = constants if with_constants and t in at else constants[:0]
-            step = Step(
-                inside,
-                slice(points[t], points[t + 1]),
-                slice(squares[t], squares[t + 1]),
-                int(sizes[t]),
-                np.concatenate([q + seat[items], np.arange(q), extra, constants[items]]),
-                items[:0] if is_coupled else items[np.isinf(met[items])],
-            )
-            steps.append(step)
-            gap[inside] = day - met[items]
-            met[items] = day
-        local = np.empty((m, 2 + q), dtype=np.intp)
-        for j, who in enumerate((winner, loser)):
-            local[:, j] = np.searchsorted(nodes, place * n + who) - starts[place]
-        local[:, 2:] = np.diff(starts)[place][:, None] + np.arange(q)
+            new = items[np.isinf(met[items])]
+            for i in new.tolist():
+                if not free:
+                    free.append(size)
+                    size += 1 if is_coupled else 2
+                utilities[i] = free.pop()
+            if is_coupled:
+                new = np.arange(0 if t else n)
+            else:
+                constants[new] = utilities[new] + 1
+            now, beside = utilities[items], constants[items]
+            extra = constants[: n * (with_constants and t in at)]
+            slots = np.concatenate([now, np.arange(q), extra])
+            here, square = (slice(*part[t : t + 2].tolist()) for part in (points, squares))
+            steps.append(TimeStep(inside, here, square, slots, now, beside, new))
+            gap[inside], met[items] = day - met[items], day
+            free += now[last[items] == t].tolist()
+        sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
+        effects = np.diff(starts)[place][:, None] + np.arange(q)
+        local, weights = np.column_stack([*sides, effects]), np.column_stack([one, -one, z.T])
         row = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
         beside = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
         return cls(
             steps,
-            int(q + n_seats + (n if is_coupled else n_seats)),
+            size,
             constants,
-            is_coupled,
             gap,
             points[place][:, None] + local,
             row + local[:, None, :],
-            np.column_stack([np.ones(m), -np.ones(m), z.T]),
+            weights,
+            weights[:, :, None] * weights[:, None, :],
             {int(periods[t]): (t, beside[: sizes[t]]) for t in at.tolist()},
         )
-
-
-def _seats(when: IntArray, item: IntArray, n: int) -> tuple[IntArray, int]:
-    """(n,) a seat for each item from its first to its last step, and how many there are."""
-    first, last = np.full(n, len(when)), np.full(n, -1)
-    np.minimum.at(first, item, when)
-    np.maximum.at(last, item, when)
-    seat, free, n_seats = np.zeros(n, dtype=np.intp), [], 0
-    present = np.unique(item)
-    leaving = iter(present[np.argsort(last[present], kind="stable")].tolist())
-    leaver = next(leaving)
-    for i in present[np.argsort(first[present], kind="stable")].tolist():
-        while last[leaver] < first[i]:
-            free.append(seat[leaver])
-            leaver = next(leaving)
-        if not free:
-            free.append(n_seats)
-            n_seats += 1
-        seat[i] = free.pop()
-    return seat, n_seats

@@ -100,8 +100,7 @@ class Update(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Of the points, and of λ by what is new in them, by constants, and by paths: for means; and
-    for covariances, of which `points` has p × p numbers a step."""
+    """Means, or covariances (p × p a step), of points; and what λ, or Λ, says of parameters."""
 
     points: FloatArray
     by_new: FloatArray
@@ -143,57 +142,42 @@ class PathPrior:
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
         """Condition on sites: O(f²) a point, f the size of the state."""
         layout = self.layout
-        products = layout.weights[:, :, None] * layout.weights[:, None, :] * weight[:, None, None]
-        n_squares = layout.steps[-1].square.stop
-        laplacians = sum_at(layout.row_squares, products, n_squares)
-        new, is_definite = self.variance * (1.0 - self.keep**2), bool((weight >= 0.0).all())
+        each = (layout.products * weight[:, None, None]).ravel()
+        n_squares, is_definite = layout.steps[-1].square.stop, bool((weight >= 0.0).all())
+        laplacians = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
+        new = -self.variance * np.expm1(-2.0 * layout.gap / self.timescale)
         P = np.zeros((layout.size, layout.size))
-        effects = np.arange(len(self.effect_sd))
-        P[effects, effects] = self.effect_sd**2
-        if layout.is_coupled:
-            P[np.ix_(layout.constants, layout.constants)] = self.constants
+        P[: len(self.effect_sd), : len(self.effect_sd)] = np.diag(self.effect_sd**2)
         updates, pivots = [], []
         for step in layout.steps:
-            p, slots, keep = step.size, step.slots, self.keep[step.nodes]
-            k = len(keep)
+            at, now, beside, keep = step.at, step.now, step.constants, self.keep[step.nodes]
+            p, k = len(at), len(now)
             if len(step.new):
                 came = layout.constants[step.new]
                 P[came] = P[:, came] = 0.0
-                P[came, came] = self.constants[step.new, step.new]
-            rows, now = P[slots], slots[:k]
-            path = rows[:k] - rows[p:]
-            C = rows[:p]
-            C[:k] = rows[p:] + keep[:, None] * path
-            constant = C[:, slots[p:]]
-            moved = constant + keep * (C[:, now] - constant)
-            np.einsum("ii->i", moved[:k])[:] += new[step.nodes]
+                P[np.ix_(came, came)] = self.constants[np.ix_(step.new, step.new)]
+            C, constant = P.take(at, axis=0), P.take(beside, axis=0)
+            path = C[:k] - constant
+            C[:k] = constant + keep[:, None] * path
+            constant = C.take(beside, axis=1)
+            moved = constant + keep * (C.take(now, axis=1) - constant)
+            moved.ravel()[: k * k : k + 1] += new[step.nodes]
             C[:, now] = moved
             P[now], P[:, now] = C[:k], C[:k].T
-            S, L = C[:, slots[:p]], laplacians[step.square].reshape(p, p)
+            S, L = C.take(at, axis=1), laplacians[step.square].reshape(p, p)
             B = L @ S
-            np.einsum("ii->i", B)[:] += 1.0
-            lu, order, N, info = lapack.dgesv(B, np.eye(p))
+            B.ravel()[:: p + 1] += 1.0
+            lu, _, N, info = lapack.dgesv(B, np.eye(p))
+            if info or not (is_definite or np.linalg.slogdet(B)[0] > 0.0):
+                raise NumericalError("the precision of the paths is not positive definite")
             G = N @ L
             G = 0.5 * (G + G.T)
             # P −= Cᵀ G C in place
             blas.dgemm(-1.0, (G @ C).T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
             updates.append(Update(S, C, G, N, path))
             pivots.append(np.diagonal(lu))
-            if info or (not is_definite and _sign(pivots[-1], order) < 0):
-                raise NumericalError("the precision of the paths is not positive definite")
         log_det = float(np.log(np.abs(np.concatenate(pivots))).sum())
         return PathState(self, shift, updates, log_det)
-
-
-def sum_at(place: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """(size,) sums of the values at each place."""
-    return np.bincount(place.ravel(), values.ravel(), size).astype(np.float64, copy=False)
-
-
-def _sign(pivots: FloatArray, order: IntArray) -> int:
-    """Of a determinant, by LU."""
-    n_swaps = np.count_nonzero(order != np.arange(len(order)))
-    return -1 if (n_swaps + np.count_nonzero(pivots < 0.0)) % 2 else 1
 
 
 @dataclass(frozen=True)
@@ -208,7 +192,6 @@ class PathState:
 
     @cached_property
     def means(self) -> Moments:
-        """Of all points."""
         return self.shifted(self.shift)
 
     @cached_property
@@ -226,42 +209,39 @@ class PathState:
     def var(self) -> FloatArray:
         layout = self.prior.layout
         cov = self.covariances.points[layout.row_squares]
-        return np.asarray(np.einsum("mi,mij,mj->m", layout.weights, cov, layout.weights))
+        return np.asarray(np.einsum("mij,mij->m", layout.products, cov))
 
     def shifted(self, shift: FloatArray) -> Moments:
         """Means given another shift of the sites."""
         layout, keeps = self.prior.layout, self.prior.keep
-        each = layout.weights * shift[:, None]
-        right = sum_at(layout.row_points, each, layout.steps[-1].points.stop)
+        each = (layout.weights * shift[:, None]).ravel()
+        right = np.bincount(layout.row_points.ravel(), each, layout.steps[-1].points.stop) * 1.0
         points, by_new, by_keep = np.empty(len(right)), np.empty(len(keeps)), np.empty(len(keeps))
         by_constants, state = np.zeros(len(layout.constants)), np.zeros(layout.size)
         steps = list(zip(layout.steps, self.updates, strict=True))
         for step, (_, C, G, N, _) in steps:
-            here, points_at, beside = step.points, step.slots[: step.size], step.slots[step.size :]
-            now = step.slots[: len(beside)]
-            state[layout.constants[step.new]] = 0.0
-            constant = state[beside]
+            if len(step.new):
+                state[layout.constants[step.new]] = 0.0
+            here, now, constant = step.points, step.now, state[step.constants]
             by_keep[step.nodes] = path = state[now] - constant
             state[now] = constant + keeps[step.nodes] * path
-            points[here] = known = state[points_at]
+            points[here] = known = state[step.at]
             right[here] = slope = N @ right[here] - G @ known
             state += slope @ C
         state[:] = 0.0  # λ
         for step, (S, C, G, _, path) in reversed(steps):
-            here, points_at, beside = step.points, step.slots[: step.size], step.slots[step.size :]
-            now, keep = step.slots[: len(beside)], keeps[step.nodes]
+            here, now, keep = step.points, step.now, keeps[step.nodes]
             later = C @ state
             slope = right[here] - G @ later
             points[here] += S @ slope + later
-            state[points_at] += slope
+            state[step.at] += slope
             by_new[step.nodes] = by_now = state[now]
-            state[beside] += (1.0 - keep) * by_now
+            state[step.constants] += (1.0 - keep) * by_now
             state[now] = keep * by_now
             by_keep[step.nodes] += path @ state
-            came = layout.constants[step.new]
-            by_constants[step.new], state[came] = state[came], 0.0
-        if layout.is_coupled:
-            by_constants = state[layout.constants]
+            if len(step.new):
+                came = layout.constants[step.new]
+                by_constants[step.new], state[came] = state[came], 0.0
         return Moments(points, by_new, by_keep * by_new, by_constants)
 
     @cached_property
@@ -271,20 +251,22 @@ class PathState:
         points = np.empty(layout.steps[-1].square.stop)
         by_new, by_keep = np.empty((2, len(keeps)))
         by_constants, later = np.zeros((n, n)), np.zeros((layout.size, layout.size))
+        earliest = min((number for number, _ in layout.whole.values()), default=-1)
         for i in range(len(layout.steps) - 1, -1, -1):
             step, (S, C, G, N, path) = layout.steps[i], self.updates[i]
             D = C @ later
             X = D @ C.T
             points[step.square] = (S @ N - N.T @ X @ N).ravel()
-            if i == layout.earliest:
+            if i == earliest:
                 break
-            p, slots, keep = step.size, step.slots, keeps[step.nodes]
-            D, k, at, beside = G @ D, len(keep), slots[:p], slots[p:]
-            now, rows = slots[:k], later[slots]
+            at, now, beside, keep = step.at, step.now, step.constants, keeps[step.nodes]
+            p, k, slots, D = len(at), len(now), np.append(at, beside), G @ D
+            rows = later.take(slots, axis=0)
             rows[:p] -= D
-            rows[:, at] -= D[:, slots].T
-            rows[:p, at] += G + G @ X @ G
-            moved = rows[:, now]
+            across = D.take(slots, axis=1).T
+            across[:p] -= G + G @ X @ G
+            rows[:, at] -= across
+            moved = rows.take(now, axis=1)
             by_new[step.nodes] = np.diagonal(moved)
             rows[:, beside] += (1.0 - keep) * moved
             rows[:, now] = keep * moved
@@ -294,10 +276,8 @@ class PathState:
             later[slots], later[:, slots] = rows, rows.T
             if len(step.new):
                 came = layout.constants[step.new]
-                by_constants[step.new, step.new] = later[came, came]
+                by_constants[np.ix_(step.new, step.new)] = later[np.ix_(came, came)]
                 later[came] = later[:, came] = 0.0
-        if layout.is_coupled:
-            by_constants = later[np.ix_(layout.constants, layout.constants)]
         return Moments(points, by_new, by_keep, by_constants)
 
     def at(self, period: int) -> tuple[FloatArray, FloatArray]:
@@ -309,14 +289,12 @@ class PathState:
         return self.means.points[step.points][members], cov[np.ix_(members, members)]
 
     def slopes(self) -> tuple[FloatArray, float, float]:
-        """∂ log Z by K (n, n), and by the logarithms of the paths' variance and timescale."""
+        """∂ log Z by K (n, n), of independent constants by its diagonal alone; by the logarithms of
+        the paths' variance and timescale."""
         prior, mean, cov = self.prior, self.means, self.covariances
         gap = np.where(np.isfinite(prior.layout.gap), prior.layout.gap, 0.0)
         keep, fade = prior.keep, prior.keep * gap / prior.timescale  # ∂φ/∂ log ℓ
         by_new = 0.5 * prior.variance * (mean.by_new**2 - cov.by_new)
         by_keep = mean.by_keep - cov.by_keep - 2.0 * keep * by_new
-        by_K = np.diag(mean.by_constants**2)
-        if prior.layout.is_coupled:
-            by_K = np.outer(mean.by_constants, mean.by_constants)
-        by_K = 0.5 * (by_K - cov.by_constants)
+        by_K = 0.5 * (np.outer(mean.by_constants, mean.by_constants) - cov.by_constants)
         return by_K, float(by_new @ (1.0 - keep**2)), float(by_keep @ fade)

@@ -47,7 +47,7 @@ class PathPosterior(Posterior):
         if target is None or target.index is not None:
             return self if target is None else replace(self, target=target)
         period = int(self.meetings.period.max() if self.period is None else self.period)
-        state, n = self._state(whole=np.array([period]), with_constants=True), len(self.universe)
+        state, n = self._state((period,), True), len(self.universe)
         mean, cov = state.at(period)
         old = slice(0, len(mean) - n)
         cross, lower = self.constants(target, self.universe), cholesky(state.prior.constants).lower
@@ -61,10 +61,9 @@ class PathPosterior(Posterior):
             np.block([[cov[old, old], answers[:, old].T], [answers[:, old], new]]),
             self.meetings.shown,
         )
-        items = Inputs(index=np.arange(n + len(cross)))
-        new_items = items.take(np.arange(n, n + len(cross)))
+        items, places = Inputs(index=np.arange(n + len(cross))), np.arange(n, n + len(cross))
         # new items have the same posterior at all times
-        return replace(self, **weights, universe=items, target=new_items, days=None)
+        return replace(self, **weights, universe=items, target=items.take(places), days=None)
 
     def relative_to(self, others: Posterior) -> Normal:
         """Of new items, which `at` puts after the old ones, less the average old item."""
@@ -75,11 +74,11 @@ class PathPosterior(Posterior):
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
         """As of each of these days: smoothed within the data, forecast beyond them."""
-        periods = self.calendar.period(np.asarray(days, dtype=float))
-        state, shown = self._state(whole=periods), self.meetings.shown
+        periods = self.calendar.period(np.asarray(days, dtype=float)).tolist()
+        state, shown = self._state(tuple(periods)), self.meetings.shown
         return [
             replace(self, **_as_weights(*state.at(period), shown), period=period, days=None)
-            for period in periods.tolist()
+            for period in periods
         ]
 
     def check(self, n_pairs: int) -> None:
@@ -96,17 +95,25 @@ class PathPosterior(Posterior):
         if self.days is None or at is None:
             return super().difference(first, second, z)
         self.check(len(first))
-        known = self.meetings.shown
-        z = np.zeros((len(known.sd), len(first))) if z is None else z
-        asked = at[first], at[second], self.calendar.period(self.days)
-        state = self._state(asked=(asked, z))
+        rows, nothing = self.meetings, np.zeros(len(first))
+        z = np.zeros((len(rows.shown.sd), len(first))) if z is None else z
+        asked = replace(
+            rows,
+            winner=np.append(rows.winner, at[first]),
+            loser=np.append(rows.loser, at[second]),
+            period=np.append(rows.period, self.calendar.period(self.days)),
+            count=np.append(rows.count, nothing),
+            shown=replace(rows.shown, z=np.hstack([rows.shown.z, z])),
+        )
+        sites = Sites(np.append(self.sites.tau, nothing), np.append(self.sites.nu, nothing))
+        state = replace(self, meetings=asked, sites=sites)._state()
         return Normal(state.mean[-len(first) :], state.var[-len(first) :])
 
-    def _state(self, **further: Any) -> PathState:
+    def _state(self, *further: Any) -> PathState:
         """With further points, see `PathProblem.prior`."""
         problem = PathProblem(self.universe, self.meetings, self.calendar, Settings())
         hyper = PathHyper(self.constants, self.variance, self.timescale, self.likelihood)
-        return problem.state(hyper, self.sites, **further)
+        return problem.state(hyper, self.sites, *further)
 
 
 def _as_weights(mean: FloatArray, cov: FloatArray, shown: Covariates) -> dict[str, Any]:
@@ -192,37 +199,26 @@ class PathProblem:
         return True
 
     @cached_property
-    def layouts(self) -> dict[bool, Layout]:
-        """Those of the rows alone, by whether constants are correlated: made once."""
+    def layouts(self) -> dict[Any, Layout]:
+        """Those made so far."""
         return {}
 
     def prior(
-        self,
-        hyper: PathHyper,
-        whole: IntArray | None = None,
-        with_constants: bool = False,
-        asked: tuple[tuple[IntArray, IntArray, IntArray], FloatArray] | None = None,
+        self, hyper: PathHyper, whole: tuple[int, ...] = (), with_constants: bool = False
     ) -> PathPrior:
         """The paths where items met.
 
-        whole: further periods, of all items; with_constants: and of their constants. asked: further
-        rows, by winner, loser and period, and their z (q, k).
+        whole: periods with a point for every item; with_constants: and one for its constant.
         """
-        n, rows, constants = len(self.universe), self.edges, hyper.kernel(self.universe)
-        is_coupled = bool(np.count_nonzero(constants) > n)
+        rows, n, constants = self.edges, len(self.universe), hyper.kernel(self.universe)
+        shown, is_coupled = cast(Covariates, rows.shown), bool(np.count_nonzero(constants) > n)
         # a smooth kernel has no inverse: every item keeps a little of its own
         constants[np.diag_indices_from(constants)] += OWN_SHARE * np.mean(np.diagonal(constants))
-        shown = cast(Covariates, rows.shown)
-        layout = self.layouts.get(is_coupled) if whole is None and asked is None else None
-        if layout is None:
-            ends, z = [rows.winner, rows.loser, rows.period], shown.z
-            if asked is not None:
-                ends, z = [*map(np.append, ends, asked[0])], np.hstack([z, asked[1]])
-            periods = np.zeros(0, int) if whole is None else whole
-            length = self.calendar.length
-            layout = Layout.of(ends, z, n, length, is_coupled, periods, with_constants)
-            if whole is None and asked is None:
-                self.layouts[is_coupled] = layout
+        key = is_coupled, whole, with_constants
+        if key not in self.layouts:
+            ends, length = (rows.winner, rows.loser, rows.period), self.calendar.length
+            self.layouts[key] = Layout.of(ends, shown.z, n, length, *key)
+        layout = self.layouts[key]
         if len(layout.gap) * float(layout.size) > LARGEST:
             raise DataError(
                 f"{n:,} items at {len(layout.gap):,} times do not fit in memory: "
@@ -230,19 +226,16 @@ class PathProblem:
             )
         return PathPrior(constants, hyper.variance, hyper.timescale, shown.sd, layout)
 
-    def state(self, hyper: PathHyper, sites: Sites, **further: Any) -> PathState:
-        """Given sites of the rows, and of no precision for further ones; see `prior`."""
-        prior = self.prior(hyper, **further)
-        weight, shift = np.zeros((2, len(prior.layout.weights)))
-        weight[: len(self.edges)] = self.edges.count * sites.tau
-        shift[: len(self.edges)] = self.edges.count * sites.nu
-        return prior.refresh(weight, shift)
+    def state(self, hyper: PathHyper, sites: Sites, *further: Any) -> PathState:
+        """Given sites; further: see `prior`."""
+        count = self.edges.count
+        return self.prior(hyper, *further).refresh(count * sites.tau, count * sites.nu)
 
     def posterior(self, solution: PathSolution) -> PathPosterior:
         """As of the last period with a comparison."""
         hyper, _, inference = solution
         last = int(self.edges.period.max())
-        state = self.state(hyper, inference.sites, whole=np.array([last]))
+        state = self.state(hyper, inference.sites, (last,))
         return PathPosterior(
             **_as_weights(*state.at(last), cast(Covariates, self.edges.shown)),
             likelihood=hyper.likelihood,
