@@ -8,6 +8,7 @@ import pytest
 from scipy.linalg import block_diag
 
 import penchant as pc
+from penchant.errors import NumericalError
 from penchant.gp import PathHyper, PathProblem, Settings, TimeGrid, solve, timed_rows
 from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Probit, Ties
@@ -15,6 +16,9 @@ from tests.gp.problems import assert_posterior, assert_state, dense_posterior, d
 from tests.simulation import duel_data, duels
 
 N, DAYS = 4, np.array([0.0, 7.0, 14.0, 35.0, 42.0])
+CAREERS = np.array([[0, 1], [0, 4], [1, 4], [3, 4], [2, 2], [0, 3], [4, 4]])
+"""First and last of DAYS of seven players, who share slots of the state."""
+SMOOTH, APART = RBF(0.7, 0.6) + Independent(0.4), Independent(0.8)
 
 
 def league(seed=0, m=60, tie_rate=0.0):
@@ -29,38 +33,53 @@ def league(seed=0, m=60, tie_rate=0.0):
     )
 
 
+def tour(seed=0, m=40):
+    """Players come and go, and some pause."""
+    rng = np.random.default_rng(seed)
+    t = np.append(np.arange(5), rng.integers(0, 5, m - 5))
+    there = [np.flatnonzero((CAREERS[:, 0] <= day) & (day <= CAREERS[:, 1])) for day in t]
+    pairs = np.array([rng.choice(players, 2, replace=False) for players in there])
+    first = rng.choice([-1, 1], m)
+    return pc.Comparisons.from_pairs(*pairs.T, time=DAYS[t], first=first, items=range(7))
+
+
 def problem_of(data, **how):
-    calendar = TimeGrid.of(data.time, None)
-    items = Inputs(np.arange(N)[:, None] / N, index=np.arange(N))
+    calendar, n = TimeGrid.of(data.time, None), data.n_items
+    items = Inputs(np.arange(n)[:, None] / n, index=np.arange(n))
     return PathProblem(items, timed_rows(data, calendar), calendar, Settings(**how))
 
 
-HYPER = PathHyper(RBF(0.7, 0.6) + Independent(0.4), 0.5, 10.0, Probit())
+HYPER = PathHyper(SMOOTH, 0.5, 10.0, Probit())
+CASES = [(league(), SMOOTH), (tour(), SMOOTH), (tour(), APART)]
+NAMES = ["everybody always", "come and go", "come and go, independent"]
 
 
 def dense(problem, solution):
     """A over paths + constants by period, and effects; and their prior covariance."""
-    prior, edges = solution.prior, problem.edges
-    T, place = len(prior.days), prior.place * N
-    drift = HYPER.variance * np.exp(-np.abs(prior.days[:, None] - prior.days) / HYPER.timescale)
-    K = np.kron(drift, np.eye(N)) + np.kron(np.ones((T, T)), prior.constants)
-    A = dense_rows(place + edges.winner, place + edges.loser, T * N)
+    edges, constants = problem.edges, solution.prior.constants
+    days, place = np.unique(edges.period, return_inverse=True)
+    T, n, days = len(days), len(constants), problem.calendar.length * days
+    drift = HYPER.variance * np.exp(-np.abs(days[:, None] - days) / HYPER.timescale)
+    K = np.kron(drift, np.eye(n)) + np.kron(np.ones((T, T)), constants)
+    A = dense_rows(place * n + edges.winner, place * n + edges.loser, T * n)
     return np.hstack([A, edges.shown.z.T]), block_diag(K, np.diag(edges.shown.sd**2))
 
 
-def test_a_sweep_is_that_of_dense_algebra():
-    problem = problem_of(league())
-    solution = solve(problem, HYPER)
+@pytest.mark.parametrize(("data", "kernel"), CASES, ids=NAMES)
+def test_a_sweep_is_that_of_dense_algebra(data, kernel):
+    problem = problem_of(data)
+    solution = solve(problem, HYPER._replace(kernel=kernel))
     A, K = dense(problem, solution)
     assert_state(problem, solution, A, K)
     mean, S = dense_posterior(problem, solution, A, K)
-    posterior, last = problem.posterior(solution), slice(4 * N, 5 * N)
+    n, q = data.n_items, len(problem.edges.shown.sd)
+    posterior, last = problem.posterior(solution), slice(4 * n, 5 * n)
     assert_posterior(posterior, mean[last], S[last, last], 1e-7)
-    np.testing.assert_allclose(posterior.effects.mean, mean[-2:], atol=1e-9)
+    np.testing.assert_allclose(posterior.effects.mean, mean[-q:], atol=1e-9)
     effects = posterior.effects.covariance(posterior.lower)
-    np.testing.assert_allclose(effects, S[-2:, -2:], atol=1e-9)
-    z, row = np.array([[1.0], [-0.7]]), np.zeros(len(K))
-    row[[4 * N + 1, 4 * N + 3, -2, -1]] = 1.0, -1.0, 1.0, -0.7
+    np.testing.assert_allclose(effects, S[-q:, -q:], atol=1e-9)
+    z, row = np.array([[1.0], [-0.7]])[:q], np.zeros(len(K))
+    row[[4 * n + 1, 4 * n + 3]], row[-q:] = (1.0, -1.0), z[:, 0]
     few = problem.universe.take(np.array([3, 1]))
     for asked in (posterior, replace(posterior, days=DAYS[-1:])):
         for target, one, other in ((None, [1], [3]), (few, [1], [0])):
@@ -75,20 +94,60 @@ def test_the_gradient_is_that_of_the_evidence(check_gradient, rule, likelihood):
     check_gradient(problem, HYPER._replace(likelihood=likelihood), 1e-4, 0.0, 1e-5)
 
 
-def test_any_time_follows_exactly():
+@pytest.mark.parametrize("kernel", [SMOOTH, APART], ids=NAMES[1:])
+def test_the_gradient_where_players_come_and_go(check_gradient, kernel):
+    problem = problem_of(tour(), tolerance=1e-11, max_sweeps=500)
+    check_gradient(problem, HYPER._replace(kernel=kernel), 1e-4, 0.0, 1e-5)
+
+
+@pytest.mark.parametrize("kernel", [SMOOTH, APART], ids=NAMES[1:])
+def test_sites_of_negative_precision(kernel):
+    """They count as they are, until the posterior is none."""
+    problem = problem_of(tour())
+    solution = solve(problem, HYPER._replace(kernel=kernel))
+    A, K = dense(problem, solution)
+    weight = np.where(np.arange(len(A)) % 7, 0.6, -0.1)
+    state = solution.prior.refresh(weight, np.ones(len(A)))
+    cov = np.linalg.inv(np.linalg.inv(K) + (A.T * weight) @ A)
+    np.testing.assert_allclose(state.mean, A @ cov @ A.sum(axis=0), atol=1e-8)
+    np.testing.assert_allclose(state.var, np.diag(A @ cov @ A.T), atol=1e-8)
+    with pytest.raises(NumericalError, match="positive definite"):
+        solution.prior.refresh(np.where(np.arange(len(A)) == 20, -50.0, 0.6), np.ones(len(A)))
+
+
+def test_only_players_between_their_first_and_last_game_cost_time():
+    """Twice the generations are twice the work, not eight times."""
+
+    def work(n_generations):
+        sides = [
+            np.concatenate([6 * g + np.tile(side, 9) for g in range(n_generations)])
+            for side in ([0, 2, 4], [1, 3, 5])
+        ]
+        data = pc.Comparisons.from_pairs(*sides, time=np.repeat(np.arange(9 * n_generations), 3))
+        prior = problem_of(data).prior(HYPER._replace(kernel=APART))
+        return prior.rank, prior.flops
+
+    (points, flops), (twice, twice_flops) = work(3), work(6)
+    assert points == 3 * 9 * 6
+    assert twice == 2 * points
+    assert twice_flops == 2.0 * flops
+
+
+@pytest.mark.parametrize(("data", "kernel"), CASES, ids=NAMES)
+def test_any_time_follows_exactly(data, kernel):
     """Between periods and beyond the last: kriging with the dense posterior."""
-    problem = problem_of(league())
-    solution = solve(problem, HYPER)
+    problem, n = problem_of(data), data.n_items
+    solution = solve(problem, HYPER._replace(kernel=kernel))
     A, K = dense(problem, solution)
     mean, S = dense_posterior(problem, solution, A, K)
-    for day in (21.0, 70.0):
-        drift = HYPER.variance * np.exp(-np.abs(day - solution.prior.days) / HYPER.timescale)
-        constant = solution.prior.constants
-        cross = np.kron(drift, np.eye(N)) + np.kron(np.ones(5), constant)
-        cross = np.hstack([cross, np.zeros((N, 2))])
-        own = HYPER.variance * np.eye(N) + constant
+    days, constant = (-3.0, 14.0, 21.0, 70.0), solution.prior.constants
+    several = problem.posterior(solution).when(days)
+    for day, then in zip(days, several, strict=True):
+        drift = HYPER.variance * np.exp(-np.abs(np.floor(day / 7.0) * 7.0 - DAYS) / HYPER.timescale)
+        cross = np.kron(drift, np.eye(n)) + np.kron(np.ones(5), constant)
+        cross = np.hstack([cross, np.zeros((n, len(K) - 5 * n))])
+        own = HYPER.variance * np.eye(n) + constant
         weights = np.linalg.solve(K, cross.T).T
-        (then,) = problem.posterior(solution).when([day])
         cov = own - weights @ cross.T + weights @ S @ weights.T
         assert_posterior(then, weights @ mean, cov, 1e-7)
 

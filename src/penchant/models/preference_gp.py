@@ -95,8 +95,8 @@ class PreferenceGP(UtilityModel):
         Whether utilities change with time, where comparisons have one: each item's is a constant
         (of covariance `kernel`) plus an Ornstein–Uhlenbeck path, whose variance and timescale are
         learned. Predictions are as of the last comparison, or `at=` any date. Order and covariates
-        have effects (`effects_`). Time and memory grow linearly with periods, with the cube and
-        the square of items. Intervals take answers as independent.
+        have effects (`effects_`). Time grows with the number of comparisons and the square of that
+        of items between their first and last ones. Intervals take answers as independent.
     period : float or None
         With drift, the length of a period in days; None: up to 300 periods.
     half_life : float or None

@@ -1,28 +1,29 @@
-"""Paths of all items as one Gaussian, block-tridiagonal in time: exact, and linear in periods.
+"""Paths of all items as one Gaussian: a Kalman filter forwards in time, its adjoint backwards.
 
-g = x_t[w] − x_t[l] + c[w] − c[l] + zᵀβ.  Every x[i] is an Ornstein–Uhlenbeck path, c ~ N(0, K) and
-β ~ N(0, diag(sd²)) stand beside all periods (the *border*). Between neighbouring periods paths are
-coupled by a number o_t times the identity, so that with L_t the Laplacian of a period's comparisons
+g = u[w] − u[l] + zᵀβ.  A utility is a constant plus an Ornstein–Uhlenbeck path of the item's own,
+c ~ N(0, K), β ~ N(0, diag(sd²)). The state (u, c, β) of `layout` moves by u ← φ u + (1 − φ) c + new
+for items that meet. With m and P its mean and covariance, C the rows of P at the step's points, S
+their columns at the points, L and b the Laplacian and the shift of the step's comparisons,
 
-    D_t = L_t + d_t I − o²_{t−1} D⁻¹_{t−1}     forwards,
-    Σ_t = D⁻¹_t + o²_t D⁻¹_t Σ_{t+1} D⁻¹_t     backwards:
+    G = (I + L S)⁻¹ L,    P ← P − Cᵀ G C,    m ← m + Cᵀ(b − G(S b + m)).
 
-one n × n inverse a period. The border is eliminated by its Schur complement.
+Backwards go λ = ∂ log Z/∂m and Λ = λλᵀ − 2 ∂ log Z/∂P (the smoother of Bryson and Frazier), which
+give all posterior moments and the evidence's gradient. Nothing is inverted but I + L S.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
+from penchant.gp.dynamic.layout import Layout
 from penchant.gp.effects import PRIOR_SD, Covariates
 from penchant.gp.rows import Rows
 from penchant.likelihoods import Outcomes
-from penchant.numerics.linalg import cholesky, gram, log_det_lower, solve_lower
 from penchant.numerics.types import FloatArray, IntArray
 
 MOST_PERIODS = 300
@@ -88,36 +89,46 @@ def check_time(data: Comparisons) -> FloatArray:
     return data.time
 
 
+class Update(NamedTuple):
+    """A step: see above. N = (I + L S)⁻¹. path: (k, f) of the paths with the state before."""
+
+    S: FloatArray
+    C: FloatArray
+    G: FloatArray
+    N: FloatArray
+    path: FloatArray
+
+
+class Moments(NamedTuple):
+    """Means, or covariances (p × p a step), of points; and what λ, or Λ, says of parameters."""
+
+    points: FloatArray
+    by_new: FloatArray
+    by_keep: FloatArray
+    by_constants: FloatArray
+
+
 @dataclass(frozen=True)
 class PathPrior:
-    """K of the constants, (T,) days of the periods, and the paths' variance and timescale.
-
-    place: (m,) each meeting's row among `days`.
-    """
+    """K of the constants, the paths' variance and timescale, the effects' standard deviations."""
 
     constants: FloatArray
-    days: FloatArray
     variance: float
     timescale: float
-    rows: Rows
-    place: IntArray
+    effect_sd: FloatArray
+    layout: Layout
     residual: float = 0.0
     space: str = "items × periods"
 
     @property
-    def shown(self) -> Covariates:
-        """The rows' further points: the order shown and covariates, none or more."""
-        return cast(Covariates, self.rows.shown)
-
-    @property
     def rank(self) -> int:
-        """Items times periods."""
-        return len(self.constants) * len(self.days)
+        """Items times the periods in which they met."""
+        return len(self.layout.gap)
 
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra."""
-        return 8.0 * len(self.days) * float(len(self.constants)) ** 3
+        return 4.0 * self.rank * float(self.layout.size) ** 2
 
     def coarse(self, tolerance: float) -> "PathPrior":
         """There is no coarser one."""
@@ -125,204 +136,165 @@ class PathPrior:
 
     @cached_property
     def keep(self) -> FloatArray:
-        """(T − 1,) ρ = exp(−Δ/ℓ), what a path keeps of itself from period to period."""
-        return np.exp(-np.diff(self.days) / self.timescale)
-
-    @cached_property
-    def renewed(self) -> FloatArray:
-        """(T − 1,) variance of what is new, σ² (1 − ρ²)."""
-        return -self.variance * np.expm1(-2.0 * np.diff(self.days) / self.timescale)
-
-    @cached_property
-    def chain(self) -> tuple[FloatArray, FloatArray]:
-        """Diagonal (T,) and neighbours (T − 1,) of a path's precision."""
-        own = np.append(1.0 / self.variance, 1.0 / self.renewed)
-        own[:-1] += self.keep**2 / self.renewed
-        return own, -self.keep / self.renewed
-
-    @cached_property
-    def border(self) -> tuple[FloatArray, float]:
-        """Prior precision of constants and effects, and its log determinant."""
-        n, sd = len(self.constants), self.shown.sd
-        lower = cholesky(self.constants).lower
-        precision = np.diag(np.append(np.ones(n), sd**-2))
-        precision[:n, :n] = gram(solve_lower(lower, np.eye(n)))
-        return precision, -log_det_lower(lower) - 2.0 * float(np.log(sd).sum())
+        """(N,) φ = exp(−Δ/ℓ), what a path keeps of itself since it was last seen."""
+        return np.exp(-self.layout.gap / self.timescale)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
-        """Condition on sites: O(T n³)."""
-        n, T = len(self.constants), len(self.days)
-        z, q = self.shown.z.T, len(self.shown.z)
-        # right-hand sides: the sites' shift, then what couples paths to constants and to effects
-        right = np.empty((T, n, 1 + n + q))
-        right[:, :, 0] = self.collect(shift)
-        right[:, :, 1 : n + 1] = laplacians = self._laplacians(weight)
-        for k in range(q):
-            right[:, :, 1 + n + k] = self.collect(weight * z[:, k])
-        inverse, log_det = self._eliminate(laplacians)
-        solved = self.substitute(inverse, right)
-        V = solved[:, :, 1:]
-        precision, border_log_det = self.border
-        S = precision.copy()
-        S[:n, :n] += laplacians.sum(axis=0)
-        S[:n, n:] += right[:, :, n + 1 :].sum(axis=0)
-        S[n:, :n] = S[:n, n:].T
-        S[n:, n:] += z.T @ (weight[:, None] * z)
-        S -= np.einsum("tib,tic->bc", right[:, :, 1:], V, optimize=True)
-        lower, jitter = cholesky(0.5 * (S + S.T), max_jitter=0.0)
-        paths, beside = self.join(solved[:, :, 0], right[:, :, 0], shift, V, lower)
-        prior_log_det = -n * (np.log(self.variance) + np.log(self.renewed).sum()) + border_log_det
-        log_det += log_det_lower(lower) - prior_log_det
-        return PathState(self, shift, paths, beside, V, inverse, lower, log_det, jitter)
-
-    def join(
-        self, alone: FloatArray, right: FloatArray, y: FloatArray, V: FloatArray, lower: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Paths, and constants and effects, from the paths `alone` (T, n); right: Aᵀ y, (T, n)."""
-        pulled = np.append(right.sum(axis=0), self.shown.z @ y)
-        pulled -= np.einsum("tib,ti->b", V, right, optimize=True)
-        beside = solve_lower(lower, solve_lower(lower, pulled), transposed=True)
-        return alone - V @ beside, beside
-
-    def collect(self, values: FloatArray) -> FloatArray:
-        """(T, n) Aᵀ values."""
-        T, n = len(self.days), len(self.constants)
-        won = np.bincount(self.place * n + self.rows.winner, values, T * n)
-        lost = np.bincount(self.place * n + self.rows.loser, values, T * n)
-        return np.asarray(won - lost).reshape(T, n)
-
-    def _laplacians(self, weight: FloatArray) -> FloatArray:
-        """(T, n, n) L_t."""
-        T, n = len(self.days), len(self.constants)
-        winner, loser = self.rows.winner, self.rows.loser
-        L = np.zeros((T, n, n))
-        np.add.at(L, (self.place, winner, loser), -weight)
-        np.add.at(L, (self.place, loser, winner), -weight)
-        every = np.arange(n)
-        L[:, every, every] = -L.sum(axis=2)
-        return L
-
-    def _eliminate(self, laplacians: FloatArray) -> tuple[FloatArray, float]:
-        """(T, n, n) D⁻¹_t, and Σ log |D_t|."""
-        own, beside = self.chain
-        inverse = np.empty_like(laplacians)
-        total, every = 0.0, np.arange(len(self.constants))
-        for t, L in enumerate(laplacians):
-            D = L.copy()
-            D[every, every] += own[t]
-            if t:
-                D -= beside[t - 1] ** 2 * inverse[t - 1]
-            factor, info = lapack.dpotrf(D, lower=1)
-            if info:
+        """Condition on sites: O(f²) a point, f the size of the state."""
+        layout = self.layout
+        each = (layout.products * weight[:, None, None]).ravel()
+        n_squares, is_definite = layout.steps[-1].square.stop, bool((weight >= 0.0).all())
+        laplacians = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
+        new = -self.variance * np.expm1(-2.0 * layout.gap / self.timescale)
+        P = np.zeros((layout.size, layout.size))
+        P[: len(self.effect_sd), : len(self.effect_sd)] = np.diag(self.effect_sd**2)
+        updates, pivots = [], []
+        for step in layout.steps:
+            at, now, beside, keep = step.at, step.now, step.constants, self.keep[step.nodes]
+            p, k = len(at), len(now)
+            if len(step.new):
+                came = layout.constants[step.new]
+                P[came] = P[:, came] = 0.0
+                P[np.ix_(came, came)] = self.constants[np.ix_(step.new, step.new)]
+            C, constant = P.take(at, axis=0), P.take(beside, axis=0)
+            path = C[:k] - constant
+            C[:k] = constant + keep[:, None] * path
+            constant = C.take(beside, axis=1)
+            moved = constant + keep * (C.take(now, axis=1) - constant)
+            moved.ravel()[: k * k : k + 1] += new[step.nodes]
+            C[:, now] = moved
+            P[now], P[:, now] = C[:k], C[:k].T
+            S, L = C.take(at, axis=1), laplacians[step.square].reshape(p, p)
+            B = L @ S
+            B.ravel()[:: p + 1] += 1.0
+            lu, _, N, info = lapack.dgesv(B, np.eye(p))
+            if info or not (is_definite or np.linalg.slogdet(B)[0] > 0.0):
                 raise NumericalError("the precision of the paths is not positive definite")
-            total += 2.0 * float(np.log(np.diagonal(factor)).sum())
-            found, _ = lapack.dpotri(factor, lower=1)
-            inverse[t] = np.tril(found) + np.tril(found, -1).T
-        return inverse, total
-
-    def substitute(self, inverse: FloatArray, right: FloatArray) -> FloatArray:
-        """Paths that solve for right-hand sides (T, n, k)."""
-        beside = self.chain[1]
-        solved = right.copy()
-        for t in range(1, len(right)):
-            solved[t] -= beside[t - 1] * (inverse[t - 1] @ solved[t - 1])
-        solved[-1] = inverse[-1] @ solved[-1]
-        for t in range(len(right) - 2, -1, -1):
-            solved[t] = inverse[t] @ (solved[t] - beside[t] * solved[t + 1])
-        return solved
+            G = N @ L
+            G = 0.5 * (G + G.T)
+            # P −= Cᵀ G C in place
+            blas.dgemm(-1.0, (G @ C).T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
+            updates.append(Update(S, C, G, N, path))
+            pivots.append(np.diagonal(lu))
+        log_det = float(np.log(np.abs(np.concatenate(pivots))).sum())
+        return PathState(self, shift, updates, log_det)
 
 
 @dataclass(frozen=True)
 class PathState:
-    """Posterior of paths (T, n), and of constants and effects (n + q,) beside them.
-
-    V: (T, n, n + q) how paths answer to what stands beside them; inverse: (T, n, n) D⁻¹;
-    lower: factor of the border's precision once paths are integrated out.
-    """
+    """The posterior given sites, whose shift is `shift` (m,)."""
 
     prior: PathPrior
     shift: FloatArray
-    paths: FloatArray
-    beside: FloatArray
-    V: FloatArray
-    inverse: FloatArray
-    lower: FloatArray
+    updates: list[Update]
     log_det: float
-    jitter: float
+    jitter: float = 0.0
+
+    @cached_property
+    def means(self) -> Moments:
+        return self.shifted(self.shift)
 
     @cached_property
     def mean(self) -> FloatArray:
-        return self.differences(self.paths, self.beside)
+        return self.prior.layout.rows(self.means.points)
 
     @property
     def quadratic(self) -> float:
         return float(self.shift @ self.mean)
 
-    def differences(self, paths: FloatArray, beside: FloatArray) -> FloatArray:
-        """(m,) g of the rows."""
-        prior = self.prior
-        rows, n = prior.rows, len(prior.constants)
-        utility = paths + beside[:n]
-        g = utility[prior.place, rows.winner] - utility[prior.place, rows.loser]
-        return np.asarray(g + prior.shown.z.T @ beside[n:])
-
-    @cached_property
-    def blocks(self) -> FloatArray:
-        """(T, n, n) covariance of paths within a period, given what stands beside them."""
-        beside, inverse = self.prior.chain[1], self.inverse
-        blocks = inverse.copy()
-        for t in range(len(blocks) - 2, -1, -1):
-            blocks[t] += beside[t] ** 2 * (inverse[t] @ blocks[t + 1] @ inverse[t])
-        return blocks
-
-    @cached_property
-    def border_cov(self) -> FloatArray:
-        """(n + q, n + q) covariance of constants and effects."""
-        return gram(solve_lower(self.lower, np.eye(len(self.lower))))
+    def covariance_times(self, y: FloatArray) -> FloatArray:
+        return self.prior.layout.rows(self.shifted(y).points)
 
     @cached_property
     def var(self) -> FloatArray:
-        prior, rows = self.prior, self.prior.rows
-        n, t, w, l = len(prior.constants), prior.place, rows.winner, rows.loser  # noqa: E741
-        own = self.blocks[t, w, w] + self.blocks[t, l, l] - 2.0 * self.blocks[t, w, l]
-        u = self.V[t, l] - self.V[t, w]
-        every = np.arange(len(w))
-        u[every, w] += 1.0
-        u[every, l] -= 1.0
-        u[:, n:] += prior.shown.z.T
-        half = solve_lower(self.lower, u.T)
-        return np.asarray(np.maximum(own, 0.0) + np.einsum("ij,ij->j", half, half))
+        layout = self.prior.layout
+        cov = self.covariances.points[layout.row_squares]
+        return np.asarray(np.einsum("mij,mij->m", layout.products, cov))
 
-    def covariance_times(self, y: FloatArray) -> FloatArray:
-        right = self.prior.collect(y)
-        alone = self.prior.substitute(self.inverse, right[:, :, None])[:, :, 0]
-        return self.differences(*self.prior.join(alone, right, y, self.V, self.lower))
+    def shifted(self, shift: FloatArray) -> Moments:
+        """Means given another shift of the sites."""
+        layout, keeps = self.prior.layout, self.prior.keep
+        each = (layout.weights * shift[:, None]).ravel()
+        right = np.bincount(layout.row_points.ravel(), each, layout.steps[-1].points.stop) * 1.0
+        points, by_new, by_keep = np.empty(len(right)), np.empty(len(keeps)), np.empty(len(keeps))
+        by_constants, state = np.zeros(len(layout.constants)), np.zeros(layout.size)
+        steps = list(zip(layout.steps, self.updates, strict=True))
+        for step, (_, C, G, N, _) in steps:
+            if len(step.new):
+                state[layout.constants[step.new]] = 0.0
+            here, now, constant = step.points, step.now, state[step.constants]
+            by_keep[step.nodes] = path = state[now] - constant
+            state[now] = constant + keeps[step.nodes] * path
+            points[here] = known = state[step.at]
+            right[here] = slope = N @ right[here] - G @ known
+            state += slope @ C
+        state[:] = 0.0  # λ
+        for step, (S, C, G, _, path) in reversed(steps):
+            here, now, keep = step.points, step.now, keeps[step.nodes]
+            later = C @ state
+            slope = right[here] - G @ later
+            points[here] += S @ slope + later
+            state[step.at] += slope
+            by_new[step.nodes] = by_now = state[now]
+            state[step.constants] += (1.0 - keep) * by_now
+            state[now] = keep * by_now
+            by_keep[step.nodes] += path @ state
+            if len(step.new):
+                came = layout.constants[step.new]
+                by_constants[step.new], state[came] = state[came], 0.0
+        return Moments(points, by_new, by_keep * by_new, by_constants)
 
-    def at(self, t: int) -> tuple[FloatArray, FloatArray]:
-        """Mean (q + n,) and covariance of the effects, and of the utilities in a period."""
-        n = len(self.prior.constants)
-        cov = gram(solve_lower(self.lower, self.answer(t).T))
-        q = len(cov) - n
-        cov[q:, q:] += self.blocks[t]
-        return np.append(self.beside[n:], self.paths[t] + self.beside[:n]), cov
+    @cached_property
+    def covariances(self) -> Moments:
+        """Of the points of each step, back to the earliest that is wanted."""
+        layout, keeps, n = self.prior.layout, self.prior.keep, len(self.prior.constants)
+        points = np.empty(layout.steps[-1].square.stop)
+        by_new, by_keep = np.empty((2, len(keeps)))
+        by_constants, later = np.zeros((n, n)), np.zeros((layout.size, layout.size))
+        earliest = min((number for number, _ in layout.whole.values()), default=-1)
+        for i in range(len(layout.steps) - 1, -1, -1):
+            step, (S, C, G, N, path) = layout.steps[i], self.updates[i]
+            D = C @ later
+            X = D @ C.T
+            points[step.square] = (S @ N - N.T @ X @ N).ravel()
+            if i == earliest:
+                break
+            at, now, beside, keep = step.at, step.now, step.constants, keeps[step.nodes]
+            p, k, slots, D = len(at), len(now), np.append(at, beside), G @ D
+            rows = later.take(slots, axis=0)
+            rows[:p] -= D
+            across = D.take(slots, axis=1).T
+            across[:p] -= G + G @ X @ G
+            rows[:, at] -= across
+            moved = rows.take(now, axis=1)
+            by_new[step.nodes] = np.diagonal(moved)
+            rows[:, beside] += (1.0 - keep) * moved
+            rows[:, now] = keep * moved
+            by_keep[step.nodes] = np.einsum("ij,ij->i", path, rows[:k])
+            rows[p:] += (1.0 - keep)[:, None] * rows[:k]
+            rows[:k] *= keep[:, None]
+            later[slots], later[:, slots] = rows, rows.T
+            if len(step.new):
+                came = layout.constants[step.new]
+                by_constants[np.ix_(step.new, step.new)] = later[np.ix_(came, came)]
+                later[came] = later[:, came] = 0.0
+        return Moments(points, by_new, by_keep, by_constants)
 
-    def answer(self, t: int) -> FloatArray:
-        """(q + n, n + q) how effects, and utilities in a period, answer to constants and effects.
+    def at(self, period: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of what is in a period of `Layout.whole`."""
+        layout = self.prior.layout
+        number, members = layout.whole[period]
+        step = layout.steps[number]
+        cov = self.covariances.points[step.square].reshape(len(members), -1)
+        return self.means.points[step.points][members], cov[np.ix_(members, members)]
 
-        Effects come first, as in `EffectPosterior`.
-        """
-        n, size = len(self.prior.constants), len(self.lower)
-        through = np.roll(np.eye(size), size - n, axis=0)
-        through[size - n :] -= self.V[t]
-        return through
-
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """(T,) Σ_i E x_t² and (T − 1,) Σ_i E x_t x_{t+1}: what the paths' parameters answer to."""
-        beside = self.prior.chain[1]
-        half = solve_lower(self.lower, self.V.reshape(-1, self.V.shape[2]).T)
-        half = half.reshape(-1, *self.paths.shape)
-        square = np.einsum("tii->t", self.blocks) + np.einsum("bti,bti->t", half, half)
-        lagged = -beside * np.einsum("tij,tji->t", self.inverse[:-1], self.blocks[1:])
-        lagged += np.einsum("bti,bti->t", half[:, :-1], half[:, 1:])
-        lagged += (self.paths[:-1] * self.paths[1:]).sum(axis=1)
-        return square + (self.paths**2).sum(axis=1), lagged
+    def slopes(self) -> tuple[FloatArray, float, float]:
+        """∂ log Z by K (n, n), of independent constants by its diagonal alone; by the logarithms of
+        the paths' variance and timescale."""
+        prior, mean, cov = self.prior, self.means, self.covariances
+        gap = np.where(np.isfinite(prior.layout.gap), prior.layout.gap, 0.0)
+        keep, fade = prior.keep, prior.keep * gap / prior.timescale  # ∂φ/∂ log ℓ
+        by_new = 0.5 * prior.variance * (mean.by_new**2 - cov.by_new)
+        by_keep = mean.by_keep - cov.by_keep - 2.0 * keep * by_new
+        by_K = 0.5 * (np.outer(mean.by_constants, mean.by_constants) - cov.by_constants)
+        return by_K, float(by_new @ (1.0 - keep**2)), float(by_keep @ fade)

@@ -1,11 +1,13 @@
 """The posterior of drifting utilities at any time, and the problem that gives it."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from penchant.errors import DataError
+from penchant.gp.dynamic.layout import Layout
 from penchant.gp.dynamic.prior import PathPrior, PathState, TimeGrid
 from penchant.gp.effects import Covariates
 from penchant.gp.learn import SITE_TOLERANCE
@@ -15,7 +17,7 @@ from penchant.gp.protocol import Schedule, Settings
 from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
 from penchant.kernels import Independent, Inputs, Kernel
-from penchant.likelihoods import Likelihood, Outcomes
+from penchant.likelihoods import Likelihood
 from penchant.numerics.linalg import cholesky, gram, multiply, solve_lower
 from penchant.numerics.optimize import weak_prior
 from penchant.numerics.types import FloatArray, IntArray
@@ -44,26 +46,24 @@ class PathPosterior(Posterior):
         nothing is known."""
         if target is None or target.index is not None:
             return self if target is None else replace(self, target=target)
-        period = self.meetings.period.max() if self.period is None else self.period
-        state, n = self._state(np.array([period])), len(self.universe)
-        t = int(np.searchsorted(np.union1d(self.meetings.period, period), period))
-        mean, cov = state.at(t)
-        cross = self.constants(target, self.universe)
-        through = multiply(cross, state.prior.border[0][:n, :n])
+        period = int(self.meetings.period.max() if self.period is None else self.period)
+        state, n = self._state((period,), True), len(self.universe)
+        mean, cov = state.at(period)
+        old = slice(0, len(mean) - n)
+        cross, lower = self.constants(target, self.universe), cholesky(state.prior.constants).lower
+        through = solve_lower(lower, solve_lower(lower, cross.T), transposed=True).T
         # of new items with the old ones' constants, and by these with effects and utilities then
-        constants = multiply(through, state.border_cov[:n, :n])
-        answers = multiply(through, multiply(state.border_cov[:n], state.answer(t).T))
+        answers = multiply(through, cov[old.stop :])
         own = self.constants(target) + self.variance * np.eye(len(cross))
-        new = own - multiply(through, cross.T) + multiply(constants, through.T)
+        new = own - multiply(through, cross.T) + multiply(answers[:, old.stop :], through.T)
         weights = _as_weights(
-            np.append(mean, multiply(through, state.beside[:n])),
-            np.block([[cov, answers.T], [answers, new]]),
+            np.append(mean[old], multiply(through, mean[old.stop :])),
+            np.block([[cov[old, old], answers[:, old].T], [answers[:, old], new]]),
             self.meetings.shown,
         )
-        items = Inputs(index=np.arange(n + len(cross)))
-        new_items = items.take(np.arange(n, n + len(cross)))
+        items, places = Inputs(index=np.arange(n + len(cross))), np.arange(n, n + len(cross))
         # new items have the same posterior at all times
-        return replace(self, **weights, universe=items, target=new_items, days=None)
+        return replace(self, **weights, universe=items, target=items.take(places), days=None)
 
     def relative_to(self, others: Posterior) -> Normal:
         """Of new items, which `at` puts after the old ones, less the average old item."""
@@ -74,12 +74,11 @@ class PathPosterior(Posterior):
 
     def when(self, days: FloatArray) -> list["PathPosterior"]:
         """As of each of these days: smoothed within the data, forecast beyond them."""
-        periods = self.calendar.period(np.asarray(days, dtype=float))
-        state, shown = self._state(periods), self.meetings.shown
-        place = np.searchsorted(np.union1d(self.meetings.period, periods), periods)
+        periods = self.calendar.period(np.asarray(days, dtype=float)).tolist()
+        state, shown = self._state(tuple(periods)), self.meetings.shown
         return [
-            replace(self, **_as_weights(*state.at(t), shown), period=period, days=None)
-            for t, period in zip(place.tolist(), periods.tolist(), strict=True)
+            replace(self, **_as_weights(*state.at(period), shown), period=period, days=None)
+            for period in periods
         ]
 
     def check(self, n_pairs: int) -> None:
@@ -96,20 +95,25 @@ class PathPosterior(Posterior):
         if self.days is None or at is None:
             return super().difference(first, second, z)
         self.check(len(first))
-        periods = self.calendar.period(self.days)
-        state, known = self._state(periods), self.meetings.shown
-        shown = replace(known, z=np.zeros((len(known.sd), len(first))) if z is None else z)
-        rows = Rows(at[first], at[second], np.ones(len(first)), Outcomes(), shown=shown)
-        place = np.searchsorted(np.union1d(self.meetings.period, periods), periods)
-        asked = replace(state, prior=replace(state.prior, rows=rows, place=place))
-        return Normal(asked.mean, asked.var)
+        rows, nothing = self.meetings, np.zeros(len(first))
+        z = np.zeros((len(rows.shown.sd), len(first))) if z is None else z
+        asked = replace(
+            rows,
+            winner=np.append(rows.winner, at[first]),
+            loser=np.append(rows.loser, at[second]),
+            period=np.append(rows.period, self.calendar.period(self.days)),
+            count=np.append(rows.count, nothing),
+            shown=replace(rows.shown, z=np.hstack([rows.shown.z, z])),
+        )
+        sites = Sites(np.append(self.sites.tau, nothing), np.append(self.sites.nu, nothing))
+        state = replace(self, meetings=asked, sites=sites)._state()
+        return Normal(state.mean[-len(first) :], state.var[-len(first) :])
 
-    def _state(self, periods: IntArray) -> PathState:
+    def _state(self, *further: Any) -> PathState:
+        """With further points, see `PathProblem.prior`."""
         problem = PathProblem(self.universe, self.meetings, self.calendar, Settings())
         hyper = PathHyper(self.constants, self.variance, self.timescale, self.likelihood)
-        sites: Sites = self.sites
-        count = self.meetings.count
-        return problem.prior(hyper, periods).refresh(count * sites.tau, count * sites.nu)
+        return problem.state(hyper, self.sites, *further)
 
 
 def _as_weights(mean: FloatArray, cov: FloatArray, shown: Covariates) -> dict[str, Any]:
@@ -133,7 +137,7 @@ def _as_weights(mean: FloatArray, cov: FloatArray, shown: Covariates) -> dict[st
 
 
 LARGEST = 2e8
-"""Items² × periods that still fit."""
+"""Numbers that still fit: points × size of the state."""
 OWN_SHARE = 1e-6
 """Of the constants' variance, added so that their covariance can be inverted."""
 EM = Schedule(rounds=1, tolerance=1.0)
@@ -194,31 +198,46 @@ class PathProblem:
         """Sites always reconverge here."""
         return True
 
-    def prior(self, hyper: PathHyper, extra: IntArray | None = None) -> PathPrior:
-        """The paths in all periods with comparisons, and in `extra` ones."""
-        periods = np.union1d(self.edges.period, np.zeros(0, int) if extra is None else extra)
-        if len(periods) * float(len(self.universe)) ** 2 > LARGEST:
-            raise DataError(
-                f"{len(self.universe):,} items in {len(periods):,} periods do not fit in memory: "
-                "give a longer period=, or fewer items"
-            )
-        constants = hyper.kernel(self.universe)
+    @cached_property
+    def layouts(self) -> dict[Any, Layout]:
+        """Those made so far."""
+        return {}
+
+    def prior(
+        self, hyper: PathHyper, whole: tuple[int, ...] = (), with_constants: bool = False
+    ) -> PathPrior:
+        """The paths where items met.
+
+        whole: periods with a point for every item; with_constants: and one for its constant.
+        """
+        rows, n, constants = self.edges, len(self.universe), hyper.kernel(self.universe)
+        shown, is_coupled = cast(Covariates, rows.shown), bool(np.count_nonzero(constants) > n)
         # a smooth kernel has no inverse: every item keeps a little of its own
         constants[np.diag_indices_from(constants)] += OWN_SHARE * np.mean(np.diagonal(constants))
-        return PathPrior(
-            constants,
-            self.calendar.origin + self.calendar.length * periods,
-            hyper.variance,
-            hyper.timescale,
-            self.edges,
-            np.searchsorted(periods, self.edges.period),
-        )
+        key = is_coupled, whole, with_constants
+        if key not in self.layouts:
+            ends, length = (rows.winner, rows.loser, rows.period), self.calendar.length
+            self.layouts[key] = Layout.of(ends, shown.z, n, length, *key)
+        layout = self.layouts[key]
+        if len(layout.gap) * float(layout.size) > LARGEST:
+            raise DataError(
+                f"{n:,} items at {len(layout.gap):,} times do not fit in memory: "
+                "give a longer period=, or fewer items"
+            )
+        return PathPrior(constants, hyper.variance, hyper.timescale, shown.sd, layout)
+
+    def state(self, hyper: PathHyper, sites: Sites, *further: Any) -> PathState:
+        """Given sites; further: see `prior`."""
+        count = self.edges.count
+        return self.prior(hyper, *further).refresh(count * sites.tau, count * sites.nu)
 
     def posterior(self, solution: PathSolution) -> PathPosterior:
         """As of the last period with a comparison."""
-        hyper, prior, inference = solution
+        hyper, _, inference = solution
+        last = int(self.edges.period.max())
+        state = self.state(hyper, inference.sites, (last,))
         return PathPosterior(
-            **_as_weights(*inference.state.at(len(prior.days) - 1), prior.shown),
+            **_as_weights(*state.at(last), cast(Covariates, self.edges.shown)),
             likelihood=hyper.likelihood,
             universe=self.universe,
             target=self.universe,
@@ -240,27 +259,11 @@ class PathProblem:
         return replace(self, settings=replace(self.settings, tolerance=tolerance))
 
     def pullback(self, solution: PathSolution, mean_slopes: FloatArray | None) -> FloatArray:
-        """∂ log Z = E[∂ log p(paths, constants)], which needs neighbouring periods alone.
-
-        With r = E(x' − ρx)², a step's part is −½ n log q − ½ r/q, q = σ² (1 − ρ²), ρ = e^{−Δ/ℓ}.
-        """
+        """∂ log Z, see `PathState.slopes`."""
         if mean_slopes is not None:
             raise DataError("inference='laplace' does not learn drift: use inference='ep'")
-        hyper, prior, inference = solution
-        state = inference.state
-        n = len(self.universe)
-        precision = prior.border[0][:n, :n]
-        constants = state.beside[:n]
-        second = state.border_cov[:n, :n] + np.outer(constants, constants)
-        G = 0.5 * (multiply(multiply(precision, second), precision) - precision)
-        by_kernel = hyper.kernel.pullback(self.universe, G)
-        square, lagged = state.moments()
-        keep, new = prior.keep, prior.renewed
-        rest = square[1:] - 2.0 * keep * lagged + keep**2 * square[:-1]
-        by_variance = 0.5 * (square[0] / hyper.variance - n) + 0.5 * (rest / new - n).sum()
-        by_new = 0.5 * (rest / new - n) / new
-        by_keep = -2.0 * hyper.variance * keep * by_new + (lagged - keep * square[:-1]) / new
-        by_timescale = (by_keep * keep * np.diff(prior.days) / hyper.timescale).sum()
+        by_constants, by_variance, by_timescale = solution.inference.state.slopes()
+        by_kernel = solution.hyper.kernel.pullback(self.universe, by_constants)
         return np.concatenate([by_kernel, [by_variance, by_timescale]])
 
     def m_step(self, solution: PathSolution, start: PathHyper) -> PathHyper:

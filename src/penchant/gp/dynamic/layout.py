@@ -1,0 +1,125 @@
+"""Where everything stands when comparisons are filtered in time: steps and slots.
+
+A *step* is a period; its *points* are the items that met in it, and the effects. From step to step
+the *state* has a slot for every effect, and two for every item between its first and its last
+period: its utility when it last met another, and its constant. An item that has not come yet, or
+will not come again, has none: its slots are another's.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penchant.numerics.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class TimeStep:
+    """The p points of a period: k items, q effects, and constants where asked for.
+
+    nodes, points, square: of k, p and p × p numbers in arrays over all steps. at, now, constants:
+    slots of points, items, and their constants. new: items whose constants enter.
+    """
+
+    nodes: slice
+    points: slice
+    square: slice
+    at: IntArray
+    now: IntArray
+    constants: IntArray
+    new: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """All steps, and the rows among their points.
+
+    size: slots. constants: (n,) those of the constants. gap: (N,) days since an item last met
+    another, infinite at first. row_points (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions of a
+    row's points, of `weights`, and of their `products`. whole: period → its step, and where its
+    effects, items and constants are among the points.
+    """
+
+    steps: list[TimeStep]
+    size: int
+    constants: IntArray
+    gap: FloatArray
+    row_points: IntArray
+    row_squares: IntArray
+    weights: FloatArray
+    products: FloatArray
+    whole: dict[int, tuple[int, IntArray]]
+
+    def rows(self, points: FloatArray) -> FloatArray:
+        """(m,) g of the rows."""
+        return np.asarray(np.einsum("ij,ij->i", self.weights, points[self.row_points]))
+
+    @classmethod
+    def of(
+        cls,
+        ends: tuple[IntArray, IntArray, IntArray],
+        z: FloatArray,
+        n: int,
+        days: float,
+        is_coupled: bool,
+        whole: tuple[int, ...],
+        with_constants: bool,
+    ) -> "Layout":
+        """Of rows between n items, by winner, loser and period; z: (q, m).
+
+        days: of a period. is_coupled: constants are correlated, so that all of them always stay.
+        whole: periods that hold all items; with_constants: and the constants.
+        """
+        winner, loser, period = ends
+        q, one = len(z), np.ones(len(winner))
+        complete = np.unique(np.array(whole, dtype=np.intp))
+        periods = np.union1d(period, complete)
+        place, at = (np.searchsorted(periods, some) for some in (period, complete))
+        every = np.ravel(at[:, None] * n + np.arange(n))
+        nodes = np.unique(np.concatenate([place * n + winner, place * n + loser, every]))
+        when, item = np.divmod(nodes, n)
+        starts = np.searchsorted(when, np.arange(len(periods) + 1))
+        sizes = np.diff(starts) + q
+        sizes[at] += n * with_constants
+        points, squares = (np.append(0, np.cumsum(size)) for size in (sizes, sizes**2))
+        steps, met, gap = [], np.full(n, -np.inf), np.empty(len(nodes))
+        last, utilities, constants = np.empty(n, int), np.empty(n, int), q + np.arange(n)
+        last[item] = when  # the latest comes last
+        free: list[int] = []
+        size = q + n * is_coupled
+        for t, day in enumerate(days * periods.astype(float)):
+            inside = slice(starts[t], starts[t + 1])
+            items = item[inside]
+            new = items[np.isinf(met[items])]
+            for i in new.tolist():
+                if not free:
+                    free.append(size)
+                    size += 1 if is_coupled else 2
+                utilities[i] = free.pop()
+            if is_coupled:
+                new = np.arange(0 if t else n)
+            else:
+                constants[new] = utilities[new] + 1
+            now, beside = utilities[items], constants[items]
+            extra = constants[: n * (with_constants and t in at)]
+            slots = np.concatenate([now, np.arange(q), extra])
+            here, square = (slice(*part[t : t + 2].tolist()) for part in (points, squares))
+            steps.append(TimeStep(inside, here, square, slots, now, beside, new))
+            gap[inside], met[items] = day - met[items], day
+            free += now[last[items] == t].tolist()
+        sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
+        effects = np.diff(starts)[place][:, None] + np.arange(q)
+        local, weights = np.column_stack([*sides, effects]), np.column_stack([one, -one, z.T])
+        row = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
+        beside = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
+        return cls(
+            steps,
+            size,
+            constants,
+            gap,
+            points[place][:, None] + local,
+            row + local[:, None, :],
+            weights,
+            weights[:, :, None] * weights[:, None, :],
+            {int(periods[t]): (t, beside[: sizes[t]]) for t in at.tolist()},
+        )
