@@ -194,6 +194,32 @@ def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
     return RegularizedLaplacian(name, float(unscaled.diag(items.take(sample)).mean()), iota)
 
 
+Learn = Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution]
+
+
+def choose_sources(
+    problem: gp.ItemProblem, start: gp.ItemHyper, learn: Learn
+) -> tuple[gp.ItemHyper, gp.ItemSolution]:
+    """Learn with features and relations, or with either alone where that predicts clearly better.
+
+    The evidence prefers the more flexible source. So each answer is predicted from all others: of
+    few answers and features that were made from many, features alone hold their own by the evidence
+    where links predict better.
+    """
+    best = maximize_with_relevance(problem, start, learn)
+    items = problem.universe
+    if items.X is None or not items.relations:
+        return best
+    score = gp.calibrate(problem.edges, best[1]).log_score
+    for some in (replace(items, relations={}), replace(items, X=None)):
+        alone = start._replace(kernel=balanced_kernel(some, problem.max_rank))
+        tried = maximize_with_relevance(problem, alone, learn)
+        its = gp.calibrate(problem.edges, tried[1]).log_score
+        if its > score + gp.CLEAR_GAIN:
+            best, score = tried, its
+    return best
+
+
 CLEAR_RELEVANCE = 3.0
 """Least gain in penalised log evidence, nats, for features to have lengthscales of their own. In
 simulations held-out answers lost as often as they gained below it, and mostly gained above."""
@@ -202,7 +228,7 @@ simulations held-out answers lost as often as they gained below it, and mostly g
 def maximize_with_relevance(
     problem: gp.ItemProblem,
     start: gp.ItemHyper,
-    learn: Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution],
+    learn: Learn,
 ) -> tuple[gp.ItemHyper, gp.ItemSolution]:
     """Learn one lengthscale a feature or a common one; return the start and the solution.
 

@@ -15,7 +15,7 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models import tables
 from penchant.models.base import Answers, Fitted, UtilityModel, warn_unless_converged
-from penchant.models.defaults import balanced_kernel, choose_tie_likelihood, maximize_with_relevance
+from penchant.models.defaults import balanced_kernel, choose_sources, choose_tie_likelihood
 from penchant.models.features import fitted_items
 from penchant.models.parameters import (
     DEVICE,
@@ -189,7 +189,7 @@ class PreferenceGP(UtilityModel):
         is_climb = self.optimize == "evidence"
         with threads_for(len(problem.edges.items)):
             if self.kernel is None and is_climb:
-                start, solution = maximize_with_relevance(problem, start, self._solve)
+                start, solution = choose_sources(problem, start, self._solve)
             else:
                 solution = self._solve(problem, start)
             if self.likelihood == "ties" and self.raters is None and is_climb:
@@ -390,13 +390,13 @@ class PreferenceGP(UtilityModel):
                 "predict: source= does not go with utilities that drift: fit without drift, or "
                 "with half_life= in its place, and ask that model"
             )
-        parts = zip(self.shares_, self._fitted().learned.hyper.kernel.parts, strict=True)
-        for name, part in parts:
-            if name == source:
-                return part
+        kernel = self._fitted().learned.hyper.kernel
+        parts = {tables.source_name(part): part for part in kernel.parts}
+        if source in parts:
+            return parts[source]
         raise DataError(
-            f"predict: source is {source!r}: it must be one of "
-            f"{', '.join(map(repr, self.shares_))} (see shares_), or None for all together"
+            f"predict: source is {source!r}: it must be one of {', '.join(map(repr, parts))} "
+            "(see shares_), or None for all together"
         )
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
@@ -450,8 +450,10 @@ class PreferenceGP(UtilityModel):
         if isinstance(known := fitted.learned.posterior, gp.PathPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
-        difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
-        return OutcomeProbabilities.of(posterior.likelihood, difference)
+        mean, var = posterior.difference(pairs[:, 0], pairs[:, 1], z)
+        if isinstance(posterior, gp.Posterior):
+            var = posterior.tempering * var
+        return OutcomeProbabilities.of(posterior.likelihood, gp.Normal(mean, var))
 
     def _effects(self, fitted: Fitted) -> tables.Estimates:
         posterior: gp.Posterior = fitted.learned.posterior
