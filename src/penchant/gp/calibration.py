@@ -1,9 +1,9 @@
 """Whether predictions are too bold or too timid, by predicting every answer from all others.
 
-EP's cavity is the prediction of an answer by the others, and is there for nothing. Its recalibration
-slope is one where probabilities are right, below one where they are too bold. Where variances of
-another size predict the answers clearly better, predictions of answers take that size: a utility
-that has only two levels, for example, is known better than a Gaussian one would be.
+EP's cavity is the prediction of an answer by the others, and costs nothing more. Its recalibration
+slope is one where probabilities are right, and below one where they are too bold. Where variances
+of another size predict the answers clearly better, predictions of answers take that size: a utility
+of only two levels, for example, is known better than a Gaussian one would be.
 """
 
 from collections.abc import Callable

@@ -25,7 +25,7 @@ from penchant.kernels import (
 )
 from penchant.kernels.inputs import Features
 from penchant.kernels.stationary import LEAVING_PULL
-from penchant.likelihoods import Abstain, Probit
+from penchant.likelihoods import Abstain, Lapse, Probit
 from penchant.models.features import evenly_spaced
 from penchant.models.graph_agreement import relation_weight
 from penchant.numerics.linalg import row_squares, to_numpy
@@ -306,6 +306,31 @@ def choose_tie_likelihood(
         DataWarning,
     )
     return unrelated
+
+
+FEW_ANSWERS = 300
+"""Fewer answers do not tell a lapse from noise."""
+
+
+def choose_lapses(
+    problem: gp.ItemProblem, start: gp.ItemHyper, solution: gp.ItemSolution, learn: Learn
+) -> gp.ItemSolution:
+    """The given solution, or a clearly likelier one in which some answers are given at random.
+
+    start: the hyperparameters from which it was learned. A single answer against a large value of a
+    covariate moves its effect far where the likelihood has a normal tail.
+    """
+    if problem.edges.shown is None or problem.edges.count.sum() < FEW_ANSWERS:
+        return solution
+    lapses = Lapse(Probit())
+    quick = gp.solve(problem.while_learning(), solution.hyper._replace(likelihood=lapses))
+    if quick.log_evidence <= solution.log_evidence:
+        return solution
+    robust = learn(problem, start._replace(likelihood=lapses))
+    gain = robust.log_evidence - solution.log_evidence
+    if gain <= gp.CLEAR_GAIN:
+        return solution
+    return robust.with_note(f"some answers at random: {gain:.1f} nats likelier")
 
 
 def share_of_ties(problem: gp.ItemProblem | gp.UserProblem) -> float:

@@ -15,7 +15,12 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models import tables
 from penchant.models.base import Answers, Fitted, UtilityModel, warn_unless_converged
-from penchant.models.defaults import balanced_kernel, choose_sources, choose_tie_likelihood
+from penchant.models.defaults import (
+    balanced_kernel,
+    choose_lapses,
+    choose_sources,
+    choose_tie_likelihood,
+)
 from penchant.models.features import fitted_items
 from penchant.models.parameters import (
     DEVICE,
@@ -62,9 +67,10 @@ class PreferenceGP(UtilityModel):
     Parameters
     ----------
     kernel : Kernel or None
-        Prior covariance over items. None: an RBF on the standardised features (one lengthscale
-        a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither. With features `Independent()` is added, an effect of
+        Prior covariance over items. None: `LinearRBF` on the standardised features (with one
+        lengthscale a feature where the evidence is clear) plus a regularised Laplacian per
+        relation, or independent utilities when there is neither; features or relations alone where
+        they predict clearly better so. With features `Independent()` is added, an effect of
         each item: features seldom explain all, and intervals allow for the rest. Graph kernels
         include such an effect; under `max_rank` there is none.
     likelihood : str or Likelihood
@@ -72,7 +78,8 @@ class PreferenceGP(UtilityModel):
         root mean square, `likelihood_.unit`), or an instance, for example
         `Lapse(Probit())` when some answers are given at random. With "ties" and
         optimize="evidence" the evidence decides whether ties mean that items are close
-        (`Ties`) or nothing (`Abstain`).
+        (`Ties`) or nothing (`Abstain`). With "probit", covariates or an order, and 300 answers, it
+        decides whether some answers are given at random (`Lapse`); `Probit()` insists on none.
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule. "exact" is for the Gaussian likelihood.
     optimize : {"evidence", "em", None}
@@ -194,6 +201,8 @@ class PreferenceGP(UtilityModel):
                 solution = self._solve(problem, start)
             if self.likelihood == "ties" and self.raters is None and is_climb:
                 solution = choose_tie_likelihood(problem, start, solution, self._solve)
+            if self.likelihood == "probit" and self.raters is None and is_climb:
+                solution = choose_lapses(problem, start, solution, self._solve)
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = gp.learn_raters(problem, solution, False, learn)
@@ -284,10 +293,11 @@ class PreferenceGP(UtilityModel):
 
     @property
     def report_(self) -> tables.SourcesReport:
-        """How inference went, the shares of the prior's sources, and by how much correlated
-        answers widen intervals."""
+        """How inference went, the shares of the prior's sources, the calibration of predictions,
+        and by how much correlated answers widen intervals."""
         learned = self._fitted().learned
         entries = {**vars(learned.report), "shares": self.shares_}
+        entries |= {name: getattr(learned.posterior, name) for name in ("slope", "tempering")}
         if self.drift is None and learned.posterior.widening is not None:
             entries["n_people"] = len(np.unique(learned.data.user))
             entries["widened"] = learned.posterior.widened
