@@ -183,3 +183,22 @@ def test_more_answers_leave_the_scale_of_an_effect_as_it_was_learned():
         ["a"], ["b"], user=["u1"], first=[1], covariates={"length": [1e6]}
     )
     np.testing.assert_array_equal(camps.tell(odd).posteriors_[0].effects.sd, before)
+
+
+def test_answers_at_random_are_told_from_a_long_tail(rng):
+    """Lapses move the effect of a covariate with large values far, unless they are allowed for."""
+    n, f = 20, rng.standard_normal(20)
+    first, second = rng.integers(n, size=1_500), rng.integers(n - 1, size=1_500)
+    second += second >= first
+    z = rng.standard_t(1.5, size=1_500)
+    won = rng.random(1_500) < ndtr(f[first] - f[second] + z)
+    won ^= (rng.random(1_500) < 0.1) & (rng.random(1_500) < 0.5)
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    data = pc.Comparisons.from_pairs(
+        winner, loser, covariates={"z": np.where(won, z, -z)}, items=range(n)
+    )
+    gp = pc.PreferenceGP().fit(None, data)
+    plain = pc.PreferenceGP(likelihood=pc.likelihoods.Probit()).fit(None, data)
+    assert isinstance(gp.likelihood_, pc.likelihoods.Lapse)
+    assert "at random" in gp.report_.optimizer
+    assert abs(gp.effects_[0].estimate - 1.0) < abs(plain.effects_[0].estimate - 1.0)

@@ -25,13 +25,30 @@ def chain(n):
     return W + W.T
 
 
-def test_learns_the_ranking_and_which_feature_matters(study):
+def test_learns_the_ranking(study):
     X, f, data = study
     gp = pc.PreferenceGP(random_state=0).fit(X, data)
     assert np.corrcoef(gp.predict(), f)[0, 1] > 0.95
+    assert gp.rank()[0].item == int(np.argmax(gp.predict()))
+
+
+def test_learns_which_feature_matters(rng):
+    X = rng.standard_normal((60, 2))
+    gp = pc.PreferenceGP().fit(X, duel_data(rng, 2.0 * np.sin(2.0 * X[:, 0]), 400))
     relevant, idle = gp.kernel_.parts[0].lengthscale
     assert idle > 2 * relevant
-    assert gp.rank()[0].item == int(np.argmax(gp.predict()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_new_items_are_ranked_by_the_slope_beyond_those_that_were_compared(seed):
+    """The prior's linear part carries on where an item is unlike all others."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 3))
+    w = np.array([2.0, -1.0, 0.5])
+    gp = pc.PreferenceGP().fit(X, duel_data(rng, X @ w, 200))
+    far = gp.predict(X=np.array([[8.0, 0.0, 0.0], [16.0, 0.0, 0.0], [0.0, 16.0, 0.0]]))
+    assert far[1] > far[0] > gp.predict().max()
+    assert far[2] < gp.predict().min()
 
 
 def odd_items(rng, spread, n=60, m=600):

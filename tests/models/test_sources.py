@@ -237,3 +237,18 @@ def test_the_order_of_items_says_nothing():
     order = rng.permutation(9)
     moved = tuple(graph_feature_agreement(X[order], relation(links[np.ix_(order, order)])))
     assert moved == pytest.approx(tuple(graph_feature_agreement(X, relation(links))), abs=1e-12)
+
+
+def test_links_predict_alone_where_features_say_nothing(rng):
+    """Two groups of linked items, features that are noise, and fewer answers than features."""
+    n, good = 120, np.arange(120) < 60
+    same = good[:, None] == good
+    links = np.triu(same & (rng.random((n, n)) < 0.1), 1).astype(float)
+    X = rng.standard_normal((n, 30))
+    pairs = np.column_stack([rng.choice(60, 460), 60 + rng.choice(60, 460)])
+    data = pc.Comparisons.from_pairs(*pairs[:60].T, items=range(n))
+    gp = pc.PreferenceGP().fit(X, data, {"links": links + links.T})
+    alone = pc.PreferenceGP().fit(None, data, {"links": links + links.T})
+    assert gp.shares_["links"].posterior > 0.9
+    got, best = (np.log(m.predict_proba(pairs[60:])).mean() for m in (gp, alone))
+    assert got > best - 0.02

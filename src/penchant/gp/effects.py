@@ -91,8 +91,17 @@ def _columns(data: Comparisons) -> dict[str, FloatArray]:
 
 
 def _prior_sd(name: str, z: FloatArray, count: IntArray) -> float:
-    square = 1.0 if name == ORDER else float(np.average(z * z, weights=count)) if len(z) else 0.0
-    return PRIOR_SD / np.sqrt(square) if square > 0.0 else PRIOR_SD
+    size = 1.0 if name == ORDER else typical_size(z, count)
+    return PRIOR_SD / size if size > 0.0 else PRIOR_SD
+
+
+def typical_size(z: FloatArray, count: IntArray) -> float:
+    """Standard deviation around zero by the mean absolute value, which few large ones hardly move.
+
+    >>> typical_size(np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4, dtype=int))
+    1.2533141373155003
+    """
+    return float(np.sqrt(0.5 * np.pi) * np.average(np.abs(z), weights=count)) if len(z) else 0.0
 
 
 def as_shown(model: Any, data: Comparisons, rows: BoolArray) -> dict[str, Any]:

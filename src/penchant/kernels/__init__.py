@@ -17,7 +17,7 @@ from penchant.kernels.graph import (
 from penchant.kernels.graph import maximal_cliques as maximal_cliques
 from penchant.kernels.inputs import Inputs, Relation
 from penchant.kernels.relations import as_relations, bipartite, directed, undirected
-from penchant.kernels.stationary import RBF, Linear, Matern
+from penchant.kernels.stationary import RBF, Linear, LinearRBF, Matern
 
 __all__ = [
     "RBF",
@@ -30,6 +30,7 @@ __all__ = [
     "Inputs",
     "Kernel",
     "Linear",
+    "LinearRBF",
     "LowRankCovariance",
     "Matern",
     "Product",

@@ -20,7 +20,7 @@ import numpy as np
 from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs
 from penchant.numerics.linalg import diagonal, inner
-from penchant.numerics.optimize import weak_prior
+from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
 
 LOG_ROOM = np.log(1e3)
@@ -104,6 +104,11 @@ class Kernel(ABC):
         """
         return weak_prior(self.theta, start.theta)
 
+    @property
+    def powers(self) -> FloatArray:
+        """By which power of each parameter (p,) the whole covariance grows: 1 of a variance."""
+        return np.zeros(len(self.theta))
+
     @abstractmethod
     def _matrix(self, A: Inputs, B: Inputs | None) -> FloatArray: ...
 
@@ -138,6 +143,9 @@ def positive(default: float, lower: float, upper: float, *, per_feature: bool = 
 
 class Leaf(Kernel):
     """A kernel that does not combine others: its parameters are its `positive` fields."""
+
+    _powers: ClassVar[dict[str, float]] = {"variance": 1.0}
+    """The parameters that the covariance grows by, and their powers."""
 
     def __post_init__(self) -> None:
         for parameter, value in self._parameters():
@@ -181,6 +189,10 @@ class Leaf(Kernel):
             one_each = isinstance(value, tuple)
             names += [f"{p.name}[{i}]" for i in range(len(value))] if one_each else [p.name]
         return tuple(names)
+
+    @property
+    def powers(self) -> FloatArray:
+        return np.array([self._powers.get(name, 0.0) for name in self.names])
 
     def with_theta(self, theta: FloatArray) -> Self:
         values = iter(np.exp(_checked_theta(theta, self)).tolist())
@@ -270,6 +282,10 @@ class Combination(Kernel):
         numbered = enumerate(self.kernels)
         return tuple(f"kernels[{i}].{name}" for i, kernel in numbered for name in kernel.names)
 
+    @property
+    def powers(self) -> FloatArray:
+        return np.concatenate([kernel.powers for kernel in self.kernels])
+
     def with_theta(self, theta: FloatArray) -> Self:
         ends = np.cumsum([len(kernel.theta) for kernel in self.kernels])
         parts = np.split(_checked_theta(theta, self), ends[:-1])
@@ -300,6 +316,22 @@ class Sum(Combination):
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
+
+    def log_prior(self, start: Self) -> tuple[float, FloatArray]:
+        """That of the parts, but their common scale is as free as that of one part alone.
+
+        The scale of utilities, in units of an answer's noise, is less known than the shares of the
+        parts. Independent priors of k log-variances would hold their mean m to a k-th of the
+        variance: Σ mᵢ² is Σ (mᵢ − m)² + k m², and the k goes.
+        """
+        value, slope = super().log_prior(start)
+        powers = self.powers
+        k = np.count_nonzero(powers)
+        if k < 2:
+            return value, slope
+        mean = float(powers @ (self.theta - start.theta)) / k
+        freed = (k - 1) * mean / PRIOR_SPREAD**2
+        return value + 0.5 * freed * mean, slope + powers * (freed / k)
 
     @property
     def parts(self) -> tuple[Kernel, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Integral
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -115,6 +115,7 @@ class RegularizedLaplacian(Smoother):
     relation: str
     beta: float = positive(1.0, 1e-5, 1e5)
     iota: float = positive(1.0, 1e-3, 1e3)
+    _powers: ClassVar[dict[str, float]] = {"beta": -1.0}
 
     def _columns(self, relation: Relation, where: IntArray) -> FloatArray:
         Z = _resolvent(relation, self.iota**-2, where)

@@ -14,10 +14,18 @@ from scipy import sparse
 
 from penchant import gp
 from penchant.errors import DataWarning, warn
-from penchant.kernels import RBF, GraphKernel, Independent, Inputs, Kernel, RegularizedLaplacian
+from penchant.kernels import (
+    RBF,
+    GraphKernel,
+    Independent,
+    Inputs,
+    Kernel,
+    LinearRBF,
+    RegularizedLaplacian,
+)
 from penchant.kernels.inputs import Features
-from penchant.kernels.stationary import LEAVING_PULL, MANY_FEATURES
-from penchant.likelihoods import Abstain, Probit
+from penchant.kernels.stationary import LEAVING_PULL
+from penchant.likelihoods import Abstain, Lapse, Probit
 from penchant.models.features import evenly_spaced
 from penchant.models.graph_agreement import relation_weight
 from penchant.numerics.linalg import row_squares, to_numpy
@@ -116,32 +124,43 @@ def _at_variance(part: Kernel, variance: float, items: Inputs) -> Kernel:
     """The same part with another variance of a random difference, if it has any."""
     measure = typical_variance if isinstance(part, GraphKernel) else difference_variance
     now = measure(part, items)
-    factor = variance / now if now > 0.0 else 1.0
-    if isinstance(part, RBF):
-        return replace(part, variance=factor * part.variance)
-    if isinstance(part, RegularizedLaplacian):
-        return replace(part, beta=part.beta / factor)
-    return part
+    if now == 0.0:
+        return part
+    return part.with_theta(part.theta + np.log(variance / now) * part.powers)
 
 
 def default_kernel(
-    items: Inputs, smooth: float = SMOOTH_START, most_lengthscales: int = ARD_FEATURES
+    items: Inputs,
+    smooth: float = SMOOTH_START,
+    most_lengthscales: int = ARD_FEATURES,
+    linear: bool = True,
 ) -> Kernel:
-    """An RBF on features plus a graph kernel per relation; independent items without either.
+    """An RBF and a linear kernel on features plus a graph kernel per relation; independent items
+    without either.
 
     The weak prior holds parameters near these values where comparisons are few. Lengthscales start
-    beyond the typical distance between items, where the utility is a smooth, nearly linear
-    function of the features and leaves room for the relations.
+    beyond the typical distance between items, where the utility is a smooth function of the
+    features and leaves room for the relations. The linear part, which starts with the same variance
+    of a difference, carries on where items are unlike all others.
     """
     parts: list[Kernel] = []
     if items.X is not None:
         d, each = items.X.shape[1], not isinstance(items.X, sparse.sparray)
         start = smooth * float(np.sqrt(_total_variance(items.X))) or 1.0
-        parts.append(RBF((start,) * d if each and d <= most_lengthscales else start))
+        scale = (start,) * d if each and d <= most_lengthscales else start
+        parts.append(_equal_halves(RBF(scale), items) if linear else RBF(scale))
     parts += [_default_graph_kernel(name, items) for name in items.relations]
     if not parts:
         return Independent()
     return reduce(add, parts)
+
+
+def _equal_halves(curved: RBF, items: Inputs) -> LinearRBF:
+    """The kernel with a linear part of the same variance of a difference."""
+    unit = LinearRBF(curved.lengthscale, curved.variance, 1.0)
+    variance = difference_variance(curved, items)
+    straight = difference_variance(unit, items) - variance
+    return replace(unit, linear=variance / straight if straight > 0.0 else 1.0)
 
 
 def _total_variance(X: Features) -> float:
@@ -175,18 +194,49 @@ def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
     return RegularizedLaplacian(name, float(unscaled.diag(items.take(sample)).mean()), iota)
 
 
+Learn = Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution]
+
+
+def choose_sources(
+    problem: gp.ItemProblem, start: gp.ItemHyper, learn: Learn
+) -> tuple[gp.ItemHyper, gp.ItemSolution]:
+    """Learn with features and relations, or with either alone where that predicts clearly better.
+
+    The evidence prefers the more flexible source. So each answer is predicted from all others: of
+    few answers and features that were made from many, features alone hold their own by the evidence
+    where links predict better.
+    """
+    best = maximize_with_relevance(problem, start, learn)
+    items = problem.universe
+    if items.X is None or not items.relations:
+        return best
+    score = gp.calibrate(problem.edges, best[1]).log_score
+    for some in (replace(items, relations={}), replace(items, X=None)):
+        alone = start._replace(kernel=balanced_kernel(some, problem.max_rank))
+        tried = maximize_with_relevance(problem, alone, learn)
+        its = gp.calibrate(problem.edges, tried[1]).log_score
+        if its > score + gp.CLEAR_GAIN:
+            best, score = tried, its
+    return best
+
+
+CLEAR_RELEVANCE = 3.0
+"""Least gain in penalised log evidence, nats, for features to have lengthscales of their own. In
+simulations held-out answers lost as often as they gained below it, and mostly gained above."""
+
+
 def maximize_with_relevance(
     problem: gp.ItemProblem,
     start: gp.ItemHyper,
-    learn: Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution],
+    learn: Learn,
 ) -> tuple[gp.ItemHyper, gp.ItemSolution]:
     """Learn one lengthscale a feature or a common one; return the start and the solution.
 
-    The prior lets one of many features leave the common lengthscale only where the slope of the
-    evidence is steep enough. Where no slope is, climbing along each would be wasted.
+    The prior lets a feature leave the common lengthscale only where the slope of the evidence is
+    steep enough. Where no slope is, climbing along each would be wasted.
     """
     d = _n_lengthscales(start.kernel)
-    if d <= MANY_FEATURES:
+    if d <= 1:
         return start, learn(problem, start)
     tied = start._replace(kernel=_with_lengthscales(start.kernel, 1))
     common = learn(problem, tied)
@@ -194,7 +244,14 @@ def maximize_with_relevance(
     slope = gp.gradient(problem, common._replace(hyper=separate))[:d]
     if np.abs(slope - slope.mean()).max() <= LEAVING_PULL:
         return tied, common
-    return start, gp.maximize_evidence(problem, start, begin=gp.StartingPoint(separate.theta))
+    own = gp.maximize_evidence(problem, start, begin=gp.StartingPoint(separate.theta))
+    gain = _penalized(own, start) - _penalized(common, tied)
+    return (start, own) if gain > CLEAR_RELEVANCE else (tied, common)
+
+
+def _penalized(solution: gp.ItemSolution, start: gp.ItemHyper) -> float:
+    """Log evidence times the weak prior around the start."""
+    return solution.log_evidence + solution.hyper.log_prior(start)[0]
 
 
 def _n_lengthscales(kernel: Kernel) -> int:
@@ -249,6 +306,31 @@ def choose_tie_likelihood(
         DataWarning,
     )
     return unrelated
+
+
+FEW_ANSWERS = 300
+"""Fewer answers do not tell a lapse from noise."""
+
+
+def choose_lapses(
+    problem: gp.ItemProblem, start: gp.ItemHyper, solution: gp.ItemSolution, learn: Learn
+) -> gp.ItemSolution:
+    """The given solution, or a clearly likelier one in which some answers are given at random.
+
+    start: the hyperparameters from which it was learned. A single answer against a large value of a
+    covariate moves its effect far where the likelihood has a normal tail.
+    """
+    if problem.edges.shown is None or problem.edges.count.sum() < FEW_ANSWERS:
+        return solution
+    lapses = Lapse(Probit())
+    quick = gp.solve(problem.while_learning(), solution.hyper._replace(likelihood=lapses))
+    if quick.log_evidence <= solution.log_evidence:
+        return solution
+    robust = learn(problem, start._replace(likelihood=lapses))
+    gain = robust.log_evidence - solution.log_evidence
+    if gain <= gp.CLEAR_GAIN:
+        return solution
+    return robust.with_note(f"some answers at random: {gain:.1f} nats likelier")
 
 
 def share_of_ties(problem: gp.ItemProblem | gp.UserProblem) -> float:

@@ -624,7 +624,7 @@ def sharing_kernel(users: Inputs) -> Kernel:
     """The user kernel: a population mean, plus kernels on features and relations of users."""
     if users.X is None and not users.relations:
         return Constant(1.0)
-    return 1.0 + default_kernel(users)
+    return 1.0 + default_kernel(users, linear=False)
 
 
 def maximize_choosing_covariance(

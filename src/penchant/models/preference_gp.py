@@ -15,7 +15,12 @@ from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
 from penchant.models import tables
 from penchant.models.base import Answers, Fitted, UtilityModel, warn_unless_converged
-from penchant.models.defaults import balanced_kernel, choose_tie_likelihood, maximize_with_relevance
+from penchant.models.defaults import (
+    balanced_kernel,
+    choose_lapses,
+    choose_sources,
+    choose_tie_likelihood,
+)
 from penchant.models.features import fitted_items
 from penchant.models.parameters import (
     DEVICE,
@@ -62,9 +67,10 @@ class PreferenceGP(UtilityModel):
     Parameters
     ----------
     kernel : Kernel or None
-        Prior covariance over items. None: an RBF on the standardised features (one lengthscale
-        a feature, up to 20 features) plus a regularised Laplacian per relation, or independent
-        utilities when there is neither. With features `Independent()` is added, an effect of
+        Prior covariance over items. None: `LinearRBF` on the standardised features (with one
+        lengthscale a feature where the evidence is clear) plus a regularised Laplacian per
+        relation, or independent utilities when there is neither; features or relations alone where
+        they predict clearly better so. With features `Independent()` is added, an effect of
         each item: features seldom explain all, and intervals allow for the rest. Graph kernels
         include such an effect; under `max_rank` there is none.
     likelihood : str or Likelihood
@@ -72,7 +78,8 @@ class PreferenceGP(UtilityModel):
         root mean square, `likelihood_.unit`), or an instance, for example
         `Lapse(Probit())` when some answers are given at random. With "ties" and
         optimize="evidence" the evidence decides whether ties mean that items are close
-        (`Ties`) or nothing (`Abstain`).
+        (`Ties`) or nothing (`Abstain`). With "probit", covariates or an order, and 300 answers, it
+        decides whether some answers are given at random (`Lapse`); `Probit()` insists on none.
     inference : {"ep", "laplace", "variational", "exact"}
         The local rule. "exact" is for the Gaussian likelihood.
     optimize : {"evidence", "em", None}
@@ -189,11 +196,13 @@ class PreferenceGP(UtilityModel):
         is_climb = self.optimize == "evidence"
         with threads_for(len(problem.edges.items)):
             if self.kernel is None and is_climb:
-                start, solution = maximize_with_relevance(problem, start, self._solve)
+                start, solution = choose_sources(problem, start, self._solve)
             else:
                 solution = self._solve(problem, start)
             if self.likelihood == "ties" and self.raters is None and is_climb:
                 solution = choose_tie_likelihood(problem, start, solution, self._solve)
+            if self.likelihood == "probit" and self.raters is None and is_climb:
+                solution = choose_lapses(problem, start, solution, self._solve)
             if self.raters is not None:
                 learn = None if self.optimize is None else partial(self._solve, problem)
                 solution = gp.learn_raters(problem, solution, False, learn)
@@ -284,10 +293,11 @@ class PreferenceGP(UtilityModel):
 
     @property
     def report_(self) -> tables.SourcesReport:
-        """How inference went, the shares of the prior's sources, and by how much correlated
-        answers widen intervals."""
+        """How inference went, the shares of the prior's sources, the calibration of predictions,
+        and by how much correlated answers widen intervals."""
         learned = self._fitted().learned
         entries = {**vars(learned.report), "shares": self.shares_}
+        entries |= {name: getattr(learned.posterior, name) for name in ("slope", "tempering")}
         if self.drift is None and learned.posterior.widening is not None:
             entries["n_people"] = len(np.unique(learned.data.user))
             entries["widened"] = learned.posterior.widened
@@ -390,13 +400,13 @@ class PreferenceGP(UtilityModel):
                 "predict: source= does not go with utilities that drift: fit without drift, or "
                 "with half_life= in its place, and ask that model"
             )
-        parts = zip(self.shares_, self._fitted().learned.hyper.kernel.parts, strict=True)
-        for name, part in parts:
-            if name == source:
-                return part
+        kernel = self._fitted().learned.hyper.kernel
+        parts = {tables.source_name(part): part for part in kernel.parts}
+        if source in parts:
+            return parts[source]
         raise DataError(
-            f"predict: source is {source!r}: it must be one of "
-            f"{', '.join(map(repr, self.shares_))} (see shares_), or None for all together"
+            f"predict: source is {source!r}: it must be one of {', '.join(map(repr, parts))} "
+            "(see shares_), or None for all together"
         )
 
     def _as_of(self, at: Any, several: bool = False) -> Self:
@@ -450,8 +460,10 @@ class PreferenceGP(UtilityModel):
         if isinstance(known := fitted.learned.posterior, gp.PathPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
-        difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
-        return OutcomeProbabilities.of(posterior.likelihood, difference)
+        mean, var = posterior.difference(pairs[:, 0], pairs[:, 1], z)
+        if isinstance(posterior, gp.Posterior):
+            var = posterior.tempering * var
+        return OutcomeProbabilities.of(posterior.likelihood, gp.Normal(mean, var))
 
     def _effects(self, fitted: Fitted) -> tables.Estimates:
         posterior: gp.Posterior = fitted.learned.posterior

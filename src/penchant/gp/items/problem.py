@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from penchant.errors import NumericalError
+from penchant.gp.calibration import calibrate
 from penchant.gp.items.cluster_robust import People
 from penchant.gp.items.prior import ItemPrior, factor_prior
 from penchant.gp.learn import LEARNING_FACTOR_TOLERANCE, SITE_TOLERANCE, StartingPoint
@@ -102,6 +103,7 @@ class ItemProblem:
                 lower=linalg.to_numpy(state.lower[:q, :q]),
                 coupling=linalg.to_numpy(state.lower[q:, :q]),
             )
+        slope, tempering, _ = calibrate(self.edges, solution)
         posterior = Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
@@ -111,6 +113,8 @@ class ItemProblem:
             coefficients=state.coefficients[q:],
             lower=linalg.trailing_block(state.lower, q),
             effects=effects,
+            slope=slope,
+            tempering=tempering,
         )
         if self.people is None:
             return posterior
