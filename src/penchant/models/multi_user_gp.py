@@ -134,7 +134,8 @@ class MultiUserGP(UtilityModel):
     kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
     shares_ : shares of features, each relation and item effects in the item kernel
-    report_ : Report, how inference went
+    report_ : Report, how inference went; `report_.slope` is the calibration slope of answers left
+        out, by which predictions for known users are corrected where kernel is None
     kept_users_, kept_items_, kept_ : with `sparse`, the users and items that predictions use
     comparisons_ : the comparisons of the fit and of every `tell` since
     n_pending_sites_ : how many answers had a rank-one update alone, see `tell`
