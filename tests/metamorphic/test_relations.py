@@ -61,12 +61,7 @@ SLOW_CASES = [
     case("MultiUserGP", "rankings", people=5, features=True, seed=18),
 ]
 
-KNOWN_FAULTS = {
-    (
-        "MultiUserGP 8 people kernel=free",
-        "unknown_item",
-    ): "the prior of a free covariance depends on the number of items"
-}
+KNOWN_FAULTS: dict[tuple[str, str], str] = {}
 """Why a relation does not hold in a case."""
 
 

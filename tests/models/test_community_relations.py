@@ -100,7 +100,7 @@ def test_names_and_order_decide_nothing(way, kind, is_large, request):
         assert other.n_communities_ == model.n_communities_, case
         # counts are added up in single precision; a covariance that is learned entry by entry is
         # climbed along another path where items stand in another order
-        close = 2e-3 if case == "items" else 2e-4
+        close = 3e-3 if case == "items" else 2e-4
         np.testing.assert_allclose(
             centred(other, called, numbers), expected, atol=close, err_msg=case
         )

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from experiments.data import split_rankings
 from penchant.data import Comparisons
 from penchant.datasets import load_sushi_a
 from penchant.errors import DataError
 from penchant.gp import Rows, Settings, UserProblem
-from penchant.kernels import RBF, Inputs
+from penchant.kernels import RBF, Independent, Inputs
 from penchant.likelihoods import Lapse, Probit
 from penchant.metrics import calibration, log_loss, pair_error
 from penchant.models import MultiUserGP, load, not_tried
@@ -239,6 +240,58 @@ def test_bad_requests(fitted, data, X):
         fitted.predict_proba([(0, 1)], users=5, user_features=[[1.0], [2.0]])
     with pytest.raises(DataError, match="features X"):
         MultiUserGP("free", optimize=None).fit(X, data).predict(X=X)
+
+
+def study(rng, steps, n=15, n_users=40, n_answers=80):
+    """Pairs of differently rated items, of utilities (steps=None) or of as many steps of them."""
+    f = rng.standard_normal(n) + 0.7 * rng.standard_normal((n_users, n))
+    if steps is not None:
+        f = 9.0 * np.digitize(f, np.quantile(f, np.arange(1, steps) / steps))
+    user = np.repeat(np.arange(n_users), n_answers)
+    a, b = rng.integers(n, size=(2, len(user)))
+    user, a, b = (each[f[user, a] != f[user, b]] for each in (user, a, b))
+    won = f[user, a] - f[user, b] + rng.standard_normal(len(user)) > 0
+    winner, loser = np.where(won, a, b), np.where(won, b, a)
+    data = Comparisons.from_pairs(winner, loser, user=user, items=range(n), users=range(n_users))
+    return data.split(1 / 3, random_state=rng)
+
+
+def slope_of(p):
+    """The best power of the odds, by a grid."""
+    grid = np.exp(np.linspace(-1.5, 2.0, 200))
+    odds = logit(np.clip(p, 1e-12, 1.0 - 1e-12))
+    return grid[np.argmin([np.logaddexp(0.0, -s * odds).mean() for s in grid])]
+
+
+def test_pairs_made_of_a_few_steps_are_predicted_as_sharply_as_they_are(rng, tmp_path):
+    train, test = study(rng, steps=3)
+    model = MultiUserGP(progress=False).fit(None, train)
+    pairs, who = np.column_stack([test.winner, test.loser]), np.asarray(test.user)
+    p = model.predict_proba(pairs, who)
+    mean, var = model.posterior_.differences(who, test.winner, test.loser)
+    timid = Probit().prob(mean, var)
+    assert model.report_.slope > 1.5
+    assert abs(np.log(slope_of(p))) < 0.5 * np.log(slope_of(timid))
+    assert np.log(p).mean() > np.log(timid).mean() + 0.02
+    model.save(tmp_path / "model")
+    read = load(tmp_path / "model")
+    np.testing.assert_allclose(read.predict_proba(pairs, who), p, atol=1e-9)
+    told = read.tell([(0, 1)], user=3, reconverge=True)
+    assert told.report_.slope == model.report_.slope
+    assert told.posterior_.slope == model.posterior_.slope
+    # what predicts a person's other answers says nothing about people at large
+    population = model.posterior_.population().difference(*pairs.T)
+    np.testing.assert_allclose(model.predict_proba(pairs), Probit().prob(*population))
+
+
+def test_calibrated_predictions_stay_as_they_are(rng):
+    train, _ = study(rng, steps=None)
+    model = MultiUserGP(progress=False).fit(None, train)
+    assert 0.9 < model.report_.slope < 1.1
+    assert model.posterior_.slope == 1.0
+    given = MultiUserGP(Independent(), progress=False).fit(None, train)
+    assert given.report_.slope == pytest.approx(model.report_.slope, abs=0.1)
+    assert given.posterior_.slope == 1.0
 
 
 def sushi_split(n_users, k, seed):

@@ -124,6 +124,8 @@ class Report:
     residual: variance that the prior's factor leaves out. skipped: sites that stayed in the last
     sweep because their cavity variance was not positive. n_people: how many people answered, where
     a pooled model knows; widened: the ratio of its intervals to those of independent answers.
+    slope: of calibration, by predictions of single answers from all others: above one they are too
+    timid, below one overconfident; one where it was not estimated.
     """
 
     converged: bool
@@ -140,6 +142,7 @@ class Report:
     optimizer: str = ""
     n_people: int = 0
     widened: float = 1.0
+    slope: float = 1.0
 
     def about_people(self) -> str:
         """Explain why intervals of a pooled model are wider than those of independent answers.

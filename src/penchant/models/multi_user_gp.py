@@ -134,7 +134,8 @@ class MultiUserGP(UtilityModel):
     kernel_, user_kernel_, sharing_, likelihood_ : with learned parameters
     log_evidence_ : float
     shares_ : shares of features, each relation and item effects in the item kernel
-    report_ : Report, how inference went
+    report_ : Report, how inference went; `report_.slope` is the calibration slope of answers left
+        out, by which predictions for known users are corrected where kernel is None
     kept_users_, kept_items_, kept_ : with `sparse`, the users and items that predictions use
     comparisons_ : the comparisons of the fit and of every `tell` since
     n_pending_sites_ : how many answers had a rank-one update alone, see `tell`
@@ -548,7 +549,7 @@ class MultiUserGP(UtilityModel):
         learned: UserState = fitted.learned
         problem = problem_after(learned, data)
         solution = gp.solve(problem, learned.hyper, learned.carried_sites(problem))
-        return self._state(data, problem, solution)
+        return self._state(data, problem, solution.with_report(slope=learned.report.slope))
 
     def _relearn(self, fitted: Fitted) -> UserState:
         return self._learn(fitted.learned.problem, fitted.learned.data)
@@ -640,13 +641,17 @@ def maximize_choosing_covariance(
     start: with the kernel that is given, or with that of the features.
     """
     begin: gp.StartingPoint | None = None
-    word = ""
+    word, slope = "", None
     if not isinstance(kernel, Kernel):
         choice = _choose_covariance(problem, start, kernel, watch)
-        start, begin = choice.start, gp.StartingPoint(choice.theta)
+        start, begin, slope = choice.start, gp.StartingPoint(choice.theta), choice.slope
         word = choice.description + not_tried(problem, kernel)
     rng = as_rng(random_state) if n_restarts else None
-    return gp.maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
+    solution = gp.maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
+    slope = gp.own_slope(problem, solution) if slope is None else slope
+    if kernel is None:
+        solution = solution._replace(hyper=solution.hyper._replace(slope=gp.correction(slope)))
+    return solution.with_report(slope=slope)
 
 
 def not_tried(problem: gp.UserProblem, kernel: str | None) -> str:

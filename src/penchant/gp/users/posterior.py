@@ -395,7 +395,8 @@ class UserPosteriors:
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
     sites these are. effects: of how comparisons were made, joint with W; users who came later take
-    them at their means. device: where stacks of users live; a pickled copy has none.
+    them at their means. slope: of predictions, see `UserHyper`. device: where stacks of users live;
+    a pickled copy has none.
     """
 
     kernel: Kernel
@@ -413,6 +414,7 @@ class UserPosteriors:
     n_fitted: int
     kept: ActiveSet | None = None
     effects: EffectPosterior | None = None
+    slope: float = 1.0
     device: Device = field(default=CPU, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -553,13 +555,15 @@ class UserPosteriors:
     def known_differences(
         self, users: IntArray | None, first: IntArray, second: IntArray, z: FloatArray | None = None
     ) -> Normal:
-        """`differences` of known users, and the population's where a user is −1, or None."""
+        """`differences` of known users as they predict answers, their means times the slope; and
+        the population's where a user is −1, or None."""
         if users is None:
             return self.population().difference(first, second, z)
         mean, var = np.empty((2, len(first)))
         known = users >= 0
         here = (users[known], first[known], second[known])
         mean[known], var[known] = self.differences(*here, None if z is None else z[:, known])
+        mean[known] *= self.slope
         if not known.all():
             there = (first[~known], second[~known], None if z is None else z[:, ~known])
             mean[~known], var[~known] = self.population().difference(*there)

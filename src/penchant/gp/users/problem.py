@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
 from penchant.gp import learn
-from penchant.gp.loop import Solution, solve
+from penchant.gp.loop import Solution, dot, solve
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
 from penchant.gp.protocol import Callback, Schedule, Settings
 from penchant.gp.rows import Rows
@@ -186,12 +187,17 @@ EM = Schedule(rounds=300, tolerance=1e-5)
 
 
 class UserHyper(NamedTuple):
-    """K_u ⊗ K_x with K_u = sharing · user_kernel + (1 − sharing) · I, and a likelihood."""
+    """K_u ⊗ K_x with K_u = sharing · user_kernel + (1 − sharing) · I, and a likelihood.
+
+    slope: predictions of users' answers take so many times the posterior mean of a difference, see
+    `calibration_slope`; inference does not depend on it.
+    """
 
     kernel: Kernel
     user_kernel: Kernel
     sharing: float
     likelihood: Likelihood
+    slope: float = 1.0
 
     @property
     def theta(self) -> FloatArray:
@@ -212,11 +218,11 @@ class UserHyper(NamedTuple):
         """The same kernels and likelihood with other parameters."""
         n_item, n_user = len(self.kernel.theta), len(self.user_kernel.theta)
         item, user, sharing, likelihood = np.split(theta, np.cumsum([n_item, n_user, 1]))
-        return UserHyper(
-            self.kernel.with_theta(item),
-            self.user_kernel.with_theta(user),
-            float(expit(sharing[0])),
-            self.likelihood.with_theta(likelihood),
+        return self._replace(
+            kernel=self.kernel.with_theta(item),
+            user_kernel=self.user_kernel.with_theta(user),
+            sharing=float(expit(sharing[0])),
+            likelihood=self.likelihood.with_theta(likelihood),
         )
 
     def log_prior(self, start: "UserHyper") -> tuple[float, FloatArray]:
@@ -330,6 +336,7 @@ class UserProblem:
             sites=UserSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
+            slope=hyper.slope,
         ).on(self.device)
 
     def predict(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
@@ -513,19 +520,81 @@ def rank_error(state: ArrowState, bound: float) -> RankError:
     )
 
 
+# Calibration: whether predictions are too confident or too timid.
+#
+# A model of continuous utilities is timid about pairs made of votes or ratings, whatever its
+# variance: their few steps make such pairs predict each other better than utilities can. Its errors
+# show in the cavities, each of which predicts an answer from all others.
+
+
+SLOPE_SPREAD = 0.3
+"""Prior standard deviation of the logarithm of a slope: few answers say little about it."""
+SLOPE_ERROR = 0.1
+"""What the logarithm of a slope may be off by: the cavities of users from whom a covariance was
+learned are timid, those of other users miss that fewer users taught it. No more is corrected."""
+
+
+def calibration_slope(likelihood: Likelihood, cavities: Normal, rows: Rows) -> float:
+    """s at which the answers are likeliest if the means are s times those of the cavities.
+
+    Below one predictions are overconfident, above one timid. One for margins, whose noise is
+    learned.
+    """
+    mean, var = cavities
+    if rows.outcomes.margin is not None:
+        return 1.0
+
+    def loss(log_slope: float) -> float:
+        log_z = likelihood.tilted(np.exp(log_slope) * mean, var, rows.outcomes).log_z
+        return 0.5 * (log_slope / SLOPE_SPREAD) ** 2 - dot(rows.count, log_z)
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
+
+
+def correction(slope: float) -> float:
+    """The part of a slope that is beyond its error.
+
+    >>> correction(1.05), round(correction(1.5), 3)
+    (1.0, 1.357)
+    """
+    away = np.log(slope)
+    return float(np.exp(np.sign(away) * max(0.0, abs(away) - SLOPE_ERROR)))
+
+
+def own_slope(problem: UserProblem, solution: UserSolution) -> float:
+    """The slope by the cavities of the answers that were learned from, single pairs alone."""
+    rows, cliques = problem.edges, problem.edges.outcomes.cliques
+    n = len(rows) - (0 if cliques is None else cliques.n_edges)  # those of choices stand last
+    mean, var = _cavities(problem, solution)
+    single = Normal(mean[:n], var[:n])
+    return calibration_slope(solution.hyper.likelihood, single, rows.part(np.arange(n)))
+
+
+def _cavities(problem: UserProblem, solution: UserSolution) -> Normal:
+    """(m,) predictions of each answer by all others."""
+    state, power = solution.inference.state, problem.edges.outcomes.power
+    others = cavity(state.mean, state.var, solution.inference.sites, power)
+    return Normal(others.mean, others.var)
+
+
 # Which covariance between items suits many users: chosen by held-out answers.
 #
 # Evidence favours covariances of many parameters that predict worse. So users are halved. Each half
 # in turn trains every candidate, and the other half scores it by the log predictive density of each
 # of their answers when it alone is left out, which the cavities give at no cost. A richer candidate
 # is preferred only where its gain exceeds the standard error of the gain over users. Halves are
-# drawn by content, so that neither names nor order decide.
+# drawn by content, so that neither names nor order decide. The user kernel has a low rank here: the
+# cost of a sweep grows with its cube.
 
 
 TRAINING_ANSWERS = 5_000
 """Most answers of each half of the users."""
 FEWEST_USERS = 8
 """With fewer users no candidate is scored."""
+TRIAL_USER_RANK = 8
+"""Most directions of users' features in the trial."""
+LEAST_GAIN = 0.1
+"""Of log evidence, nats: a candidate's maximisation ends with the first step that gains less."""
 
 Start = Callable[[UserHyper], UserHyper]
 """From the hyperparameters of the simplest candidate to the start of another one."""
@@ -535,13 +604,15 @@ Start = Callable[[UserHyper], UserHyper]
 class CovarianceChoice:
     """The chosen candidate: its start (the centre of its prior), and its theta so far.
 
-    scores: mean log predictive density of left-out answers, by candidate.
+    scores: mean log predictive density of left-out answers, by candidate. slope: of the chosen
+    candidate's predictions of them; None where no candidate was scored.
     """
 
     name: str
     start: UserHyper
     theta: FloatArray
     scores: Mapping[str, float]
+    slope: float | None = None
 
     @property
     def description(self) -> str:
@@ -565,32 +636,53 @@ def choose_covariance(
     users are too few. Choices are scored by the pairs that they decide: choices share edges, so
     that no cavity leaves out a single one.
     """
+    has_choices = problem.edges.outcomes.cliques is not None
     problem = replace(problem, edges=problem.edges.as_pairs()).few_items()
     halves = _halves(problem.edges)
     if len(halves) < 2 or not others:
         start = others[fallback](simplest) if fallback in others else simplest
         return CovarianceChoice(fallback, start, start.theta, {})
+    most = min(TRIAL_USER_RANK, problem.max_user_rank or TRIAL_USER_RANK)
+    problem = replace(problem, max_user_rank=most)
     both = _of(problem, np.concatenate(halves)).roughly()
     starts: dict[str, UserHyper] = {}
     ends: dict[str, UserHyper] = {}
-    density = {name: np.zeros(len(both.edges)) for name in ("independent", *others)}
+    cavities = {name: Normal(*np.zeros((2, len(both.edges)))) for name in ("independent", *others)}
     for training, held_out in (halves, halves[::-1]):
         half, is_scored = _of(problem, training).roughly(), np.isin(both.edges.user, held_out)
-        for name in density:
+        for name in cavities:
             if name not in starts:
                 known = ends.get("independent", simplest)
                 starts[name] = others[name](known) if name in others else simplest
-            begin = learn.StartingPoint(ends[name].theta) if name in ends else None
+            start, end = starts[name], ends.get(name)
+            begin = _begin(half, start) if end is None else end.theta
             ends[name] = learn.maximize_evidence(
-                half, starts[name], begin=begin, callback=callback
+                half,
+                start,
+                begin=learn.StartingPoint(begin),
+                callback=callback,
+                least_gain=LEAST_GAIN,
             ).hyper
-            density[name][is_scored] = log_predictive(both, ends[name])[is_scored]
+            found = _cavities(both, solve(both, ends[name]))
+            for known_so_far, each in zip(cavities[name], found, strict=True):
+                known_so_far[is_scored] = each[is_scored]
+    rows = both.edges
+    slopes = {
+        name: calibration_slope(ends[name].likelihood, each, rows)
+        for name, each in cavities.items()
+    }
+    density = {
+        name: ends[name]
+        .likelihood.tilted(correction(slopes[name]) * each.mean, each.var, rows.outcomes)
+        .log_z
+        for name, each in cavities.items()
+    }
     order = sorted(density, key=lambda name: name != fallback)
-    best = _simplest_good({name: density[name] for name in order}, both.edges)
-    weight = both.edges.count
-    scores = {name: float(np.average(each, weights=weight)) for name, each in density.items()}
+    best = _simplest_good({name: density[name] for name in order}, rows)
+    scores = {name: float(np.average(each, weights=rows.count)) for name, each in density.items()}
     start, theta = _in_frame(starts[best], ends[best])
-    return CovarianceChoice(best, start, theta, scores)
+    slope = None if has_choices else slopes[best]  # that of pairs says nothing about choices
+    return CovarianceChoice(best, start, theta, scores, slope)
 
 
 def _simplest_good(density: Mapping[str, FloatArray], votes: Rows) -> str:
@@ -625,15 +717,17 @@ def scaled_start(
     """The choice of a covariance that was asked for, its start learned from half of the users."""
     problem = problem.few_items()
     half = _of(problem, _halves(problem.edges)[0]).roughly()
-    begin = start(learn.maximize_evidence(half, simplest, callback=callback).hyper)
-    return CovarianceChoice("free", begin, begin.theta, {})
+    centre = start(learn.maximize_evidence(half, simplest, callback=callback).hyper)
+    return CovarianceChoice("free", centre, _begin(half, centre), {})
 
 
-def log_predictive(problem: UserProblem, hyper: UserHyper) -> FloatArray:
-    """(m,) log density of each answer under its cavity."""
-    inference = solve(problem, hyper).inference
-    cav = cavity(inference.state.mean, inference.state.var, inference.sites)
-    return hyper.likelihood.tilted(cav.mean, cav.var, problem.edges.outcomes)[0]
+def _begin(problem: UserProblem, start: UserHyper) -> FloatArray:
+    """Where to maximise from: a free covariance's start is a mode of its prior, and can be one of
+    the evidence times the prior; a step of EM leaves it."""
+    if not isinstance(start.kernel, FreeCovariance):
+        return start.theta
+    step = problem.m_step(solve(problem, start), start)
+    return step._replace(kernel=_free(step.kernel).around(start.kernel)).theta
 
 
 def _halves(votes: Rows) -> list[IntArray]:

@@ -36,7 +36,7 @@ from penchant.numerics.dispatch import on_cpu
 from penchant.numerics.types import FloatArray, IntArray
 
 FORMAT = "penchant model"
-VERSION = 5
+VERSION = 6
 
 ESTIMATORS = (
     "CommunityGP",
@@ -463,7 +463,7 @@ KINDS: dict[str, Kind] = {
         "penchant.models.features:Scaling", {"center": Array("d"), "scale": Array("d", low=TINY)}
     ),
     "item hyperparameters": Kind("penchant.gp:ItemHyper"),
-    "user hyperparameters": Kind("penchant.gp:UserHyper", {"sharing": _SHARE}),
+    "user hyperparameters": Kind("penchant.gp:UserHyper", {"sharing": _SHARE, "slope": _POSITIVE}),
     "path hyperparameters": Kind(
         "penchant.gp:PathHyper", {"variance": _POSITIVE, "timescale": _POSITIVE}
     ),
@@ -507,6 +507,7 @@ KINDS: dict[str, Kind] = {
         "penchant.gp:UserPosteriors",
         {
             "sharing": _SHARE,
+            "slope": _POSITIVE,
             "items": Nested({"n": "items", "d": "d"}),
             "users": Nested({"n": "users"}),
             "target": Nested({"d": "d"}),
