@@ -144,6 +144,14 @@ def test_modes_beat_one_only_where_there_are_modes():
     assert gains[1] < 0.0
 
 
+def test_a_fit_to_votes_nearly_free_of_noise_stays_finite():
+    """Two opposite tastes and hardly any noise: the likeliest spread has no bound."""
+    data = votes(people(tastes(2, 5, 20.0), 200, 1.0), 25, seed=1)
+    single = communities.single_population(communities.find_communities(mixture_of(data)))
+    assert np.isfinite(single.evidence)
+    assert np.linalg.eigvalsh(single.modes.spread).min() > 0.0
+
+
 @cache
 def searched(k, spread, n_users=240, n_votes=25, n_items=8, prior=None):
     """The result of a plain search among users of k tastes."""
