@@ -462,8 +462,7 @@ class MixtureFitter:
     def _communities_alone(
         self, hyper: gp.ItemHyper, data: Comparisons
     ) -> list[tuple[FloatArray, Callable[[gp.Rows], FloatArray]]]:
-        """Memberships and P(winner preferred) of communities found in these answers, and of one
-        where their number is not given."""
+        """Memberships and P(winner preferred) of communities found in these answers, and of one."""
         answers, number = Answers.of(data), self.n_communities
         of = replace(
             self,
@@ -477,10 +476,7 @@ class MixtureFitter:
         return [(found.membership, found.chances) for found in each]
 
     def with_personal(self, fitted: FittedMixture, rival: Rival | None = None) -> FittedMixture:
-        """The fit, and how each user deviates from their community.
-
-        rival: communities alone, where held-out answers decide between them and this.
-        """
+        """The fit, and how each user deviates from their community, unless the rival is better."""
         if self.personal is None:
             return fitted
         learned, share, membership = fit_personal(

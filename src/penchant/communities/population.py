@@ -59,8 +59,7 @@ PRIOR_USERS = 2.0
 WIDE = 20.0
 """Spread that learning starts from, relative to the prior's."""
 NARROWEST, WIDEST = 1e-9, 1e3
-"""Variances between which spreads stay: the widest makes every vote certain, and a fit to votes
-that are nearly free of noise would go on for ever."""
+"""Variances between which spreads stay: at the widest every vote is certain."""
 WITHIN = 0.1
 """Spread within communities that their fit starts from, as a share of everybody's."""
 PLACING_ROUNDS = 8
@@ -415,8 +414,7 @@ def extrapolate(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
     values, vectors = np.linalg.eigh(0.5 * (ratio + ratio.T))
     stretched = (vectors * np.maximum(values, 1e-6) ** length) @ vectors.T
     values, vectors = np.linalg.eigh(root @ stretched @ root.T)
-    moved: FloatArray = (vectors * np.clip(values, NARROWEST, WIDEST)) @ vectors.T
-    return moved
+    return np.asarray((vectors * np.clip(values, NARROWEST, WIDEST)) @ vectors.T)
 
 
 def fit_single_mode(
@@ -602,8 +600,7 @@ def design_effect(single: SinglePopulation) -> float:
 
 
 def _has_item_effects(result: SearchResult) -> bool:
-    """Whether a user's votes about one item go together inside communities: a score test, the
-    variance taken over users."""
+    """Whether a user's votes about one item go together inside communities, by a score test."""
     allocation, answers = result.allocation, result.allocation.mixture.answers
     r, at = allocation.responsibilities[answers.user], answers.counts.indices
     slopes = np.stack([each.terms.pairs.d1[at] for each in allocation.components], axis=1)
