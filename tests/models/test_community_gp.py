@@ -195,8 +195,8 @@ def held_out_likelihood(model, data):
 @pytest.mark.parametrize("k", [1, 3])
 def test_what_is_everybodys_own_predicts_where_evidence_does_not_see_it(k):
     """Deviations of single items: no direction of disagreement holds them."""
-    own = people(tastes(k, 20, 1.0), 80, 0.8)
-    data, new = votes(own, 40, seed=1), votes(own, 20, seed=2)
+    own = people(tastes(k, 30, 1.0), 80, 0.8)
+    data, new = votes(own, 30, seed=1), votes(own, 20, seed=2)
     model = search(data)
     assert model.personal_ is not None
     assert held_out_likelihood(model, new) > held_out_likelihood(search(data, personal=False), new)

@@ -43,7 +43,8 @@ CLEAR_AGREEMENT, MARGIN = 0.005, 0.25
 share of it, or, where even that crowd nearly agrees, of what it lacks to one."""
 MODES_EVIDENCE = 3.0
 """Nats by which communities whose members deviate must beat one population: fewer than without
-deviations, since the prior of the spread is the one population's, which penalises narrower ones."""
+deviations, since the prior of the spread is the one population's, which penalises narrower ones;
+twice as many by pairs broken out of choices, whose design effect is estimated."""
 LARGE_ITEM_EFFECT = 0.05
 """Share of the noise in item random effects from which on halves are about different items."""
 
@@ -84,13 +85,12 @@ def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
         if not clear:
             evidence = max(evidence, single.modes_of(result)[1] / repeated)
             found = found._replace(evidence=evidence)
-            clear = found.evidence > MODES_EVIDENCE
+            clear = evidence > MODES_EVIDENCE * (2.0 if is_broken else 1.0)
         if clear:
             learned = replace(mixture, hyper=result.hyper)
             simulated = replace(learned, answers=simulate_population(single, rng))
-            halve: Halving = partial(halve_votes, by_choice=is_broken)
-            if item_effect_share(single) > LARGE_ITEM_EFFECT:
-                halve = halve_items
+            by_item = item_effect_share(single) > LARGE_ITEM_EFFECT
+            halve = halve_items if by_item else partial(halve_votes, by_choice=is_broken)
             found = found._replace(
                 agreement=agreement_of_halves(learned, result.n_communities, halve, rng),
                 by_chance=agreement_of_halves(simulated, result.n_communities, halve, rng),
