@@ -783,12 +783,12 @@ def fit_personal(
     losses = np.stack([_losses(_own_chances(partial, hyper, votes), votes) for hyper in hypers])
     best = shares[_first_as_good_as_the_best(losses)]
     if alone:  # communities that did not see the held-out answers are not flattered
-        total = losses.sum(axis=1)
-        rivals = [float(_losses(chances(votes), votes).sum()) for _, chances in alone]
-        if min(rivals) <= total.min():
-            everybody = np.ones((data.n_users, 1))
-            return None, 1.0, everybody if rivals[0] > min(rivals) else membership
-        best = shares[int(total.argmin())]
+        rivals = np.stack([_losses(chances(votes), votes) for _, chances in alone])
+        own, other = (int(each.sum(axis=1).argmin()) for each in (losses, rivals))
+        gain = rivals[other] - losses[own]  # the covariance was learned with these in sight
+        if gain.sum() <= np.linalg.norm(gain):  # a standard error
+            return None, 1.0, np.ones((data.n_users, 1)) if other else membership
+        best = shares[own]
     if best > 0.0:
         population = gp.solve(problem, with_communal_share(population.hyper, best))
     elif unites:
