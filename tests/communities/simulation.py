@@ -37,6 +37,19 @@ def votes(utilities, n_votes, seed=0, noise=1.0):
     )
 
 
+def choices_as_pairs(utilities, n_choices, size, seed=0):
+    """So many choices out of `size` random items of each user, as pairs that do not say so."""
+    rng, (n_users, n_items) = np.random.default_rng(seed), utilities.shape
+    user = np.repeat(np.arange(n_users), n_choices)
+    sets = rng.permuted(np.tile(np.arange(n_items), (len(user), 1)), axis=1)[:, :size]
+    said = Probit().choice_scale * utilities[user[:, None], sets] + rng.gumbel(size=sets.shape)
+    best = np.argmax(said, axis=1)
+    is_left = np.arange(size) != best[:, None]
+    winner = np.repeat(sets[np.arange(len(user)), best], size - 1)
+    named = {"items": range(n_items), "users": range(n_users)}
+    return Comparisons.from_pairs(winner, sets[is_left], user=np.repeat(user, size - 1), **named)
+
+
 def mixture_of(data, kernel=None, likelihood=None, X=None, **options):
     """The mixture of the answers in some comparisons."""
     hyper = ItemHyper(kernel or Independent(), likelihood or Probit())

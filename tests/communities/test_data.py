@@ -22,7 +22,8 @@ from penchant.data import Comparisons
 from penchant.kernels import Independent
 from penchant.likelihoods import Logit, Probit, Ties
 from penchant.models import choice_log_predictive
-from tests.communities.simulation import mixture_of
+from tests.communities import simulation
+from tests.communities.simulation import choices_as_pairs, mixture_of, people, tastes
 
 rows = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3), st.booleans()).filter(
@@ -339,3 +340,15 @@ def test_more_rankings_and_fewer_are_placed_as_in_a_refit(camps):
     np.testing.assert_allclose(
         told.predict_proba(pairs, users="a1"), model.predict_proba(pairs, users="a1"), atol=1e-9
     )
+
+
+def test_pairs_broken_out_of_choices_are_recognised():
+    own = people(tastes(2, 6, 1.0), 60, 0.5)
+    rankings = Comparisons.from_rankings(np.argsort(own, axis=1).tolist(), users=range(60))
+    pairs = rankings.as_pairs()
+    ranked = Comparisons.from_pairs(pairs.winner, pairs.loser, user=pairs.user)
+    broken = [ranked, choices_as_pairs(own, 1, 6), choices_as_pairs(own, 5, 3)]
+    single = [simulation.votes(own, n) for n in (2, 10, 40)]
+    single.append(simulation.votes(own[:, :2], 20))
+    assert all(Answers.of(data).are_broken_choices for data in broken)
+    assert not any(Answers.of(data).are_broken_choices for data in single)

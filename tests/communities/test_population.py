@@ -11,7 +11,7 @@ from penchant.gp import Normal, Rows, Settings, Sites, UserHyper, UserProblem, s
 from penchant.kernels import Constant, Independent, Inputs
 from penchant.likelihoods import Outcomes, Probit
 from penchant.metrics import adjusted_rand
-from tests.communities.simulation import mixture_of, people, tastes, votes
+from tests.communities.simulation import choices_as_pairs, mixture_of, people, tastes, votes
 
 
 @pytest.mark.parametrize("s", communities.COMMUNAL_SHARES)
@@ -142,6 +142,15 @@ def test_modes_beat_one_only_where_there_are_modes():
         np.testing.assert_allclose(modes.predict_membership(personal), modes.membership, atol=0.02)
     assert gains[0] > 50.0
     assert gains[1] < 0.0
+
+
+def test_a_fit_to_votes_nearly_free_of_noise_stays_finite():
+    """The likeliest spread has no bound, and the fit of modes met a singular one."""
+    two = people(tastes(2, 5, seed=3), 200, 0.2, seed=3)
+    data = choices_as_pairs(two, 8, 5, seed=3)
+    result = communities.find_communities(mixture_of(data))
+    single = communities.single_population(result)
+    assert np.isfinite(single.modes_of(result)[1])
 
 
 @cache

@@ -16,7 +16,14 @@ from penchant.communities import (
 from penchant.data import Comparisons
 from penchant.likelihoods import Gaussian, Ties
 from penchant.models import CommunityGP
-from tests.communities.simulation import mixture_of, people, tastes, votes, with_outcomes
+from tests.communities.simulation import (
+    choices_as_pairs,
+    mixture_of,
+    people,
+    tastes,
+    votes,
+    with_outcomes,
+)
 
 N_ITEMS = 10
 
@@ -79,6 +86,37 @@ OPPOSED = np.outer([1.0, -1.0], tastes(1, N_ITEMS)[0])
 def test_small_or_noiseless_crowds(utilities, n_votes, noise, sentence):
     data = votes(utilities, n_votes, noise=noise)
     assert judge(find_communities(mixture_of(data))).sentence.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_choices", "spread", "seed"),
+    [(10, 1, 0.5, 2), (3, 6, 1.5, 0)],
+    ids=["one choice", "of three"],
+)
+def test_pairs_of_one_choice_are_not_mistaken_for_agreement(n_items, n_choices, spread, seed):
+    """People without groups: what they chose is in several pairs, and in both halves of those."""
+    alike = people(tastes(1, n_items, 1.0), 250, spread)
+    result = find_communities(mixture_of(choices_as_pairs(alike, n_choices, n_items, seed)))
+    assert result.n_communities > 3
+    assert judge(result).verdict == "personal"
+
+
+def test_true_communities_show_in_pairs_of_choices():
+    two = people(tastes(2, N_ITEMS), 200)
+    result = find_communities(mixture_of(choices_as_pairs(two, 12, 3)))
+    assert judge(result).verdict == "supported"
+
+
+def test_halves_by_choice_share_no_winner():
+    answers = mixture_of(choices_as_pairs(crowd(1, 1.0, n_users=20), 6, 4)).answers
+    first, second = halve_votes(answers, np.random.default_rng(0), by_choice=True)
+    assert (first + second != answers.counts).nnz == 0
+    assert min(first.sum(), second.sum()) > 0.3 * answers.counts.sum()
+    for user in range(20):
+        won = [sorted(answers.winner[half[[user]].indices].tolist()) for half in (first, second)]
+        repeated = answers.counts[[user]]
+        often = set(answers.winner[repeated.indices[repeated.data > 1]].tolist())
+        assert not (set(won[0]) & set(won[1])) - often
 
 
 def test_halves_share_out_every_vote():

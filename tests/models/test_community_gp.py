@@ -11,6 +11,7 @@ from penchant.errors import ConvergenceWarning, DataError
 from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
 from penchant.models import CommunityGP, MultiUserGP, PreferenceGP, load
+from tests.communities.simulation import choices_as_pairs, people, tastes, votes
 from tests.simulation import DRINKS, duel_data, opposite_votes
 
 QUICK = {"inference": "mcmc", "n_sweeps": 12, "n_chains": 1, "progress": False, "random_state": 0}
@@ -184,6 +185,37 @@ def test_one_community_with_personal_taste_is_the_multi_user_model():
     np.testing.assert_array_equal(one.belief(users[3]).mean, many.belief(users[3]).mean)
     assert one.score(data) == many.score(data)
     assert one.membership_.shape == (16, 1)
+
+
+def held_out_likelihood(model, data):
+    pairs = np.column_stack([data.winner, data.loser])
+    return float(np.log(model.predict_proba(pairs, data.user)).mean())
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_what_is_everybodys_own_predicts_where_evidence_does_not_see_it(k):
+    """Deviations of single items: no direction of disagreement holds them."""
+    own = people(tastes(k, 30, 1.0), 80, 0.8)
+    data, new = votes(own, 30, seed=1), votes(own, 20, seed=2)
+    model = search(data)
+    assert model.personal_ is not None
+    assert held_out_likelihood(model, new) > held_out_likelihood(search(data, personal=False), new)
+
+
+def test_communities_alone_predict_where_nobody_deviates():
+    data = votes(people(tastes(3, 20, 1.0), 120), 30)
+    model = search(data)
+    assert model.n_communities_ == 3
+    assert model.personal_ is None
+
+
+def test_pairs_of_choices_leave_one_taste_where_there_is_one():
+    """Broken out of choices, they are evidence of communities and of personal taste alike."""
+    alike = people(tastes(1, 12, 1.0), 150)
+    data, new = choices_as_pairs(alike, 5, 5), votes(alike, 10)
+    one = search(data, personal=False, n_communities=1)
+    assert search(data, personal=False).n_communities_ > 1
+    assert held_out_likelihood(search(data), new) > held_out_likelihood(one, new) - 0.005
 
 
 def test_the_verdict_is_asked_for_once(monkeypatch):

@@ -30,6 +30,8 @@ from penchant.numerics.types import FloatArray, IntArray
 USER_KEY_ROUNDS = 2
 """Rounds of hashing answers by their users and users by their answers: after two, users with
 different answers have different keys, but for symmetries of small data."""
+BROKEN_SHARE = 0.9
+"""Share of the users whose pairs must look like choices for all to be treated so."""
 SHARD_SIZE = 65_536
 """Users whose answers are added up in single precision: more would lose digits."""
 FEW_KEYS = 8
@@ -50,10 +52,16 @@ def content_keys(data: Comparisons) -> ContentKeys:
 
 
 def drawn_counts(data: Comparisons, share: float) -> IntArray:
-    """(m,) how many of each row's answers are among a share of all, drawn by content."""
+    """(m,) how many of each row's answers are among a share of all, drawn by content.
+
+    Pairs broken out of one choice are drawn together.
+    """
     row, copy = _copies(data.count)
-    keys = hashed(content_keys(data).answer[row], copy)
-    drawn = np.argsort(keys, kind="stable")[: max(1, round(share * len(row)))]
+    content = content_keys(data)
+    keys = content.answer
+    if data.user is not None and Answers.of(data).are_broken_choices:
+        keys = content.user[data.user] + hashed(content.item[data.winner])
+    drawn = np.argsort(hashed(keys[row], copy), kind="stable")[: max(1, round(share * len(row)))]
     return np.bincount(row[drawn], minlength=len(data))
 
 
@@ -232,6 +240,28 @@ class Answers:
             g = f[self.winner] - f[self.loser]
             table[:, column] = likelihood.with_theta(theta).log_prob(g, self.outcomes).value
         return table
+
+    @property
+    def are_broken_choices(self) -> bool:
+        """Whether pairs look as if they were broken out of choices or rankings.
+
+        A choice out of three or more gives all of its pairs one winner, so that nobody wins
+        against a single item; a ranking gives every pair of its items, without a cycle.
+        Independent pairs of hardly any user are like that.
+
+        >>> Answers.of(Comparisons.from_pairs([2, 2], [0, 1], user=[0, 0])).are_broken_choices
+        True
+        """
+        at, n = self.counts.indices, 1 + int(np.max([self.winner, self.loser], initial=0))
+        winner, loser = self.user * n + self.winner[at], self.user * n + self.loser[at]
+        (cell, wins), items = np.unique(winner, return_counts=True), np.unique([winner, loser])
+        k, n_users = np.bincount(items // n, minlength=self.n_users), self.n_users
+        of = wins == 1, wins, wins**2
+        lone, total, squares = (np.bincount(cell // n, each, n_users) for each in of)
+        is_ranking = (2 * total == k * (k - 1)) & (6 * squares == k * (k - 1) * (2 * k - 1))
+        is_whole = (lone == 0) | (is_ranking & (k > 2))
+        asked = total > 1
+        return bool(asked.any() and is_whole[asked].mean() >= BROKEN_SHARE)
 
     def shards(self, size: int = SHARD_SIZE) -> Iterator[tuple[slice, sparse.csr_array]]:
         """Consecutive users and their rows of counts."""

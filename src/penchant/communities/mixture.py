@@ -8,7 +8,7 @@ sides; the reported effects combine the estimates of all communities.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from penchant.communities.component import (
 from penchant.communities.data import Answers, sample_users, separate_pairs, soft_counts
 from penchant.communities.population import (
     Population,
+    Rival,
     Variation,
     as_features,
     find_variation,
@@ -198,6 +199,12 @@ class FittedMixture:
         mean = shares @ means
         return gp.Normal(mean, np.maximum(shares @ (means**2 + variances) - mean**2, 0.0))
 
+    def chances(self, votes: gp.Rows) -> FloatArray:
+        """P(winner preferred) of each vote by the user's communities, without personal taste."""
+        each = (p.difference(votes.winner, votes.loser) for p in self.posteriors)
+        chances = [self.hyper.likelihood.prob(*difference) for difference in each]
+        return np.einsum("cv,vc->v", chances, self.membership[votes.user])
+
     def at(self, target: Inputs | None) -> tuple[gp.Posterior, ...]:
         """The communities' utilities, looked at on other items where they are given."""
         return tuple(posterior.at(target) for posterior in self.posteriors)
@@ -340,11 +347,10 @@ class MixtureFitter:
         """The likeliest communities, with personal taste where the evidence speaks for it."""
         result = self.search()
         varied = self._variation(result)
-        membership, hyper, report = result.membership, result.hyper, result.report
-        if varied is not None:
+        membership, hyper, known = result.membership, result.hyper, result.allocation.components
+        if varied is not None and varied.is_clear:
             membership, hyper = with_silent_users(varied.membership, self.answers), varied.hyper
-            step = Step("personal taste", membership.shape[1], varied.evidence)
-            report = SearchReport.of((*result.trace, step))
+            known = ()
         fitted = FittedMixture(
             data=self.data,
             sampled=self.data,
@@ -352,18 +358,24 @@ class MixtureFitter:
             start=self.mixture.hyper,
             membership=membership,
             posteriors=result.posteriors[: membership.shape[1]],
-            report=report,
+            report=result.report,
             max_rank=self.mixture.max_rank,
         )
         # the search looks at modes; what is reported is inferred as after every answer
-        known = result.allocation.components if varied is None else ()
         fitted = replace(fitted, posteriors=fitted.infer_posteriors(hyper, known))
-        return fitted if varied is None else self.with_personal(fitted)
+        if varied is None:
+            return fitted
+        rival = None if varied.is_clear else partial(self._communities_alone, hyper)
+        found = self.with_personal(fitted, rival)
+        name = "communities alone" if found.personal is None else "personal taste"
+        step = Step(name, len(found.posteriors), varied.evidence)
+        return replace(found, report=SearchReport.of((*result.trace, step)))
 
     def has_variation(self, result: SearchResult) -> bool:
         """Whether personal taste belongs inside the communities that chains start from."""
         return self.personal is not None and (
-            self.personal.required or self._variation(result) is not None
+            self.personal.required
+            or ((varied := self._variation(result)) is not None and varied.is_clear)
         )
 
     def _variation(self, result: SearchResult) -> Variation | None:
@@ -447,8 +459,24 @@ class MixtureFitter:
             max_rank=mixture.max_rank,
         )
 
-    def with_personal(self, fitted: FittedMixture) -> FittedMixture:
-        """The fit, and how each user deviates from their community."""
+    def _communities_alone(
+        self, hyper: gp.ItemHyper, data: Comparisons
+    ) -> list[tuple[FloatArray, Callable[[gp.Rows], FloatArray]]]:
+        """Memberships and P(winner preferred) of communities found in these answers, and of one."""
+        answers, number = Answers.of(data), self.n_communities
+        of = replace(
+            self,
+            data=data,
+            mixture=replace(self.mixture, answers=answers, hyper=hyper),
+            plan=replace(self.plan, learn=False),
+            personal=None,
+        )
+        numbers = (None, 1) if number is None else (min(number, len(answers.voters)),)
+        each = (replace(of, n_communities=k).fit_by_search() for k in numbers)
+        return [(found.membership, found.chances) for found in each]
+
+    def with_personal(self, fitted: FittedMixture, rival: Rival | None = None) -> FittedMixture:
+        """The fit, and how each user deviates from their community, unless the rival is better."""
         if self.personal is None:
             return fitted
         learned, share, membership = fit_personal(
@@ -459,6 +487,7 @@ class MixtureFitter:
             gp.UserHyper(self.personal.kernel(), Constant(1.0), 0.5, self.mixture.hyper.likelihood),
             learn=self.personal.learn if self.plan.learn else gp.solve,
             unites=fitted.draws is None and self.n_communities is None,
+            rival=rival,
         )
         if membership.shape != fitted.membership.shape:
             fitted = replace(fitted, membership=membership, posteriors=fitted.posteriors[:1])

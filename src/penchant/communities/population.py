@@ -16,7 +16,7 @@ T = (Λ + S⁻¹)⁻¹, R = Λ − ΛTΛ = (S + Λ⁻¹)⁻¹ and t = (I − ΛT
 fits the multi-user model itself, which is reported.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -58,6 +58,8 @@ PRIOR_USERS = 2.0
 """The spread's prior weighs as much as so many users beyond its dimension."""
 WIDE = 20.0
 """Spread that learning starts from, relative to the prior's."""
+NARROWEST, WIDEST = 1e-9, 1e3
+"""Variances between which spreads stay: at the widest every vote is certain."""
 WITHIN = 0.1
 """Spread within communities that their fit starts from, as a share of everybody's."""
 PLACING_ROUNDS = 8
@@ -72,6 +74,8 @@ FIRST_SPREAD = 0.1
 """Prior variance of the personal deviation of a difference."""
 UNUSED_WEIGHT = 1e-3
 """Votes that an answer nobody gave counts for: directions are of all answers."""
+CLEAR_SCORE = 2.0
+"""Standard errors from which on users' item random effects inside communities are tried."""
 CLEAR_EVIDENCE = 10.0
 """Nats by which communities must beat one population with personal deviations, and that the same
 without deviations."""
@@ -409,8 +413,8 @@ def extrapolate(S: FloatArray, after: FloatArray, length: float) -> FloatArray:
     ratio = inverse @ after @ inverse.T
     values, vectors = np.linalg.eigh(0.5 * (ratio + ratio.T))
     stretched = (vectors * np.maximum(values, 1e-6) ** length) @ vectors.T
-    moved: FloatArray = root @ stretched @ root.T
-    return 0.5 * (moved + moved.T)
+    values, vectors = np.linalg.eigh(root @ stretched @ root.T)
+    return np.asarray((vectors * np.clip(values, NARROWEST, WIDEST)) @ vectors.T)
 
 
 def fit_single_mode(
@@ -565,27 +569,43 @@ def item_effect_share(single: SinglePopulation) -> float:
     S the spread along the common directions and the sign minus where the item won one of them
     alone. The sum over all such votes gives s².
     """
-    mixture, terms = single.allocation.mixture, single.allocation.components[0].terms
-    answers, votes, n_items = mixture.answers, single.effects.votes, len(mixture.items)
-    at, times = answers.counts.indices, votes.count
-    h, k = times * terms.pairs.d1[at], times * terms.precision[at]
-    user = answers.user * n_items
-    cells, place = np.unique(
-        np.concatenate([user + answers.winner[at], user + answers.loser[at]]), return_inverse=True
-    )
-
-    def of_others(pulls: FloatArray, single: FloatArray, sign: float) -> float:
-        """Σ over cells of products of different votes, from sums over all."""
-        total = np.bincount(place.ravel(), np.concatenate([pulls, sign * pulls]), len(cells))
-        return float(total @ total) - 2.0 * float(single @ single)
-
-    root = np.sqrt(times)
-    smooth = (votes.loading * k[:, None]) @ _root(single.modes.spread)
-    common = sum(of_others(column, column / root, -1.0) for column in smooth.T)
-    shared = of_others(h, h / root, -1.0) - common
-    most = of_others(k, k / root, 1.0)
-    noise = noise_of(single.allocation.model.hyper.likelihood)
+    allocation, votes = single.allocation, single.effects.votes
+    terms, at = allocation.components[0].terms, allocation.mixture.answers.counts.indices
+    smooth = (votes.loading * terms.precision[at][:, None]) @ _root(single.modes.spread)
+    common = sum(_of_others(allocation, column).sum() for column in smooth.T)
+    shared = _of_others(allocation, terms.pairs.d1[at]).sum() - common
+    most = _of_others(allocation, terms.precision[at], 1.0).sum()
+    noise = noise_of(allocation.model.hyper.likelihood)
     return float(np.clip(shared / (most * noise), 0.0, MAX_ITEM_SHARE)) if most > 0.0 else 0.0
+
+
+def _of_others(allocation: VariationalState, pull: FloatArray, sign: float = -1.0) -> FloatArray:
+    """(U,) sums of products of a user's different votes that share an item, of (V,) one a vote;
+    sign: of the loser's."""
+    answers, n_items = allocation.mixture.answers, len(allocation.mixture.items)
+    at, user, total = answers.counts.indices, answers.user, answers.counts.data * pull
+    ends = np.tile(user, 2), np.append(answers.winner[at], answers.loser[at])
+    values, shape = np.append(total, sign * total), (answers.n_users, n_items)
+    all_votes = sparse.csr_array((values, ends), shape=shape).power(2).sum(axis=1)
+    return np.asarray(all_votes - 2.0 * np.bincount(user, total * pull, answers.n_users))
+
+
+def design_effect(single: SinglePopulation) -> float:
+    """How often dependent answers count: the cluster-robust variance of the slopes at the common
+    utilities, over that of independent answers; clusters are a user's votes about one item."""
+    counts = single.allocation.mixture.answers.counts
+    slope = single.allocation.components[0].terms.pairs.d1[counts.indices]
+    total = float(_of_others(single.allocation, slope).sum())
+    return 1.0 + max(total, 0.0) / (2.0 * float(counts.data @ slope**2))
+
+
+def _has_item_effects(result: SearchResult) -> bool:
+    """Whether a user's votes about one item go together inside communities, by a score test."""
+    allocation, answers = result.allocation, result.allocation.mixture.answers
+    r, at = allocation.responsibilities[answers.user], answers.counts.indices
+    slopes = np.stack([each.terms.pairs.d1[at] for each in allocation.components], axis=1)
+    products = _of_others(allocation, np.sum(r * slopes, axis=1))
+    return bool(products.sum() > CLEAR_SCORE * np.linalg.norm(products))
 
 
 def noise_of(likelihood: Likelihood) -> float:
@@ -615,19 +635,21 @@ def with_item_effects(
 class Variation(NamedTuple):
     """Communities whose members vary: (U, K) memberships of the voters, largest first.
 
-    hyper: of the communities' utilities; evidence: log evidence of all users.
+    hyper: of the communities' utilities; evidence: log evidence of all users. is_clear: whether
+    evidence speaks for variation; else held-out answers decide between it and communities alone.
     """
 
     membership: FloatArray
     hyper: gp.ItemHyper
     evidence: float
+    is_clear: bool = True
 
 
 def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Variation | None:
     """Communities with personal variation, their number chosen again by evidence.
 
-    required: personal variation is asked for; else None where the evidence does not clearly speak
-    for it, or where it would cost too much. fixed: the number of communities is given.
+    required: personal variation is asked for; else None where nothing speaks for it, or where it
+    would cost too much. fixed: the number of communities is given.
     """
     mixture, plain = result.allocation.mixture, result.allocation.responsibilities
     answers, K = mixture.answers, result.n_communities
@@ -636,9 +658,9 @@ def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Vari
     if K == 1 and required:
         return Variation(plain, result.hyper, result.objective)
     seen = required or _has_disagreement(result)
+    some, doubtful = _sample(result), Variation(plain, result.hyper, result.objective, False)
     if K == 1 and not seen:
-        return None
-    some = _sample(result)
+        return doubtful if _has_item_effects(some) else None
     # without disagreement, only an evidence above that of the communities would matter
     single = single_population(some, -np.inf if seen else some.objective)
     evidence, modes = single.evidence - single.cost, None
@@ -653,8 +675,9 @@ def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Vari
         else:
             gain, modes = 0.0, None
         evidence += gain
-    if not required and evidence <= some.objective + CLEAR_EVIDENCE:
-        return None
+    is_broken = not required and answers.are_broken_choices  # which flatters all evidence
+    if not required and (is_broken or evidence <= some.objective + CLEAR_EVIDENCE):
+        return doubtful if is_broken or _has_item_effects(some) else None
     evidence += result.objective - some.objective
     if modes is None:
         return Variation(np.ones((answers.n_users, 1)), single.allocation.model.hyper, evidence)
@@ -712,6 +735,10 @@ def user_problem(
     return gp.UserProblem.of(items, as_features(membership), votes, settings or gp.Settings())
 
 
+Rival = Callable[[Comparisons], Sequence[tuple[FloatArray, Callable[[gp.Rows], FloatArray]]]]
+"""Fits communities alone, then one, to some answers: memberships, P(winner preferred) of votes."""
+
+
 def fit_personal(
     data: Comparisons,
     membership: FloatArray,
@@ -721,7 +748,8 @@ def fit_personal(
     *,
     learn: Callable[[gp.UserProblem, gp.UserHyper], gp.UserSolution] = gp.solve,
     unites: bool = False,
-) -> tuple[gp.FitState[gp.UserProblem], float, FloatArray]:
+    rival: Rival | None = None,
+) -> tuple[gp.FitState[gp.UserProblem] | None, float, FloatArray]:
     """Personal taste inside communities, f_u = mean + f_community + r_u.
 
     This is the multi-user model with memberships M for features and the prior over users
@@ -732,21 +760,35 @@ def fit_personal(
 
     membership: (U, K); members: memberships given other answers. learn: how hyperparameters are
     learned from the start, by default not at all. unites: communities that explain nothing of the
-    held-out answers become one.
-    Returns all users' utilities, the communal share and (U, K) memberships, the users' features.
+    held-out answers become one. rival: communities alone, where held-out answers decide.
+    Returns all users' utilities, the communal share and (U, K) memberships, the users' features;
+    None and 1 where communities alone predict better, or one taste for all.
     """
     problem = user_problem(items, membership, gp.Rows.by_user(data))
     population = learn(problem, start)
-    if membership.shape[1] == 1:
+    if membership.shape[1] == 1 and rival is None:
         return gp.FitState.of(data, problem, population), 0.0, membership
     # a user with one ranking could not be placed if that whole ranking were held out
     pairs = separate_pairs(data)
     drawn = drawn_counts(pairs, HELD_OUT)
     kept, held_out = pairs._with_count(pairs.count - drawn), pairs._with_count(drawn)
-    partial = user_problem(items, members(Answers.of(kept)), gp.Rows.by_user(kept))
-    hypers = (with_communal_share(population.hyper, s) for s in COMMUNAL_SHARES)
-    losses = np.stack([_losses(partial, hyper, held_out) for hyper in hypers])
-    best = COMMUNAL_SHARES[_first_as_good_as_the_best(losses)]
+    alone = () if rival is None else rival(kept)
+    known = alone[0][0] if alone else members(Answers.of(kept))
+    partial = user_problem(items, known, gp.Rows.by_user(kept))
+    votes = gp.Rows.by_user(held_out, partial.edges.shown)
+    if votes.outcomes.tie is not None:
+        votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
+    shares = COMMUNAL_SHARES if known.shape[1] > 1 else COMMUNAL_SHARES[:1]
+    hypers = (with_communal_share(population.hyper, s) for s in shares)
+    losses = np.stack([_losses(_own_chances(partial, hyper, votes), votes) for hyper in hypers])
+    best = shares[_first_as_good_as_the_best(losses)]
+    if alone:  # communities that did not see the held-out answers are not flattered
+        rivals = np.stack([_losses(chances(votes), votes) for _, chances in alone])
+        own, other = (int(each.sum(axis=1).argmin()) for each in (losses, rivals))
+        gain = rivals[other] - losses[own]  # the covariance was learned with these in sight
+        if gain.sum() <= np.linalg.norm(gain):  # a standard error
+            return None, 1.0, np.ones((data.n_users, 1)) if other else membership
+        best = shares[own]
     if best > 0.0:
         population = gp.solve(problem, with_communal_share(population.hyper, best))
     elif unites:
@@ -765,14 +807,16 @@ def with_communal_share(population: gp.UserHyper, s: float) -> gp.UserHyper:
     return population._replace(user_kernel=kernel, sharing=sharing)
 
 
-def _losses(problem: gp.UserProblem, hyper: gp.UserHyper, held_out: Comparisons) -> FloatArray:
-    """(h,) log losses of the held-out answers, ties left out."""
-    votes = gp.Rows.by_user(held_out, problem.edges.shown)
-    if votes.outcomes.tie is not None:
-        votes = votes.part(np.flatnonzero(~votes.outcomes.tie))
+def _own_chances(problem: gp.UserProblem, hyper: gp.UserHyper, votes: gp.Rows) -> FloatArray:
+    """P(winner preferred) of each vote, by personal taste."""
     posterior = problem.posterior(gp.solve(problem, hyper))
     z = None if votes.shown is None else votes.shown.z
-    prob = hyper.likelihood.prob(*posterior.differences(votes.user, votes.winner, votes.loser, z))
+    differences = posterior.differences(votes.user, votes.winner, votes.loser, z)
+    return hyper.likelihood.prob(*differences)
+
+
+def _losses(prob: FloatArray, votes: gp.Rows) -> FloatArray:
+    """(h,) log losses of held-out answers."""
     losses = -np.log(np.maximum(prob, np.finfo(float).tiny))
     return np.repeat(losses, votes.count.astype(np.intp))
 

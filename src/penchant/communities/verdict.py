@@ -3,16 +3,19 @@
 Three tests, each against what a search finds where there are no communities:
 
 * evidence of the communities against one population with personal deviations, whose covariance is
-  free along the main directions of disagreement;
+  free along the main directions of disagreement; of pairs broken out of choices, over their design
+  effect;
 * agreement of the memberships found from either half of everybody's votes, above that in a crowd
   simulated from the one-population model with the same questions (held-out accuracy cannot tell:
   small groups fit their own members' votes). Item random effects are the same in both halves, so
-  where they are large the halves are of votes about different items;
+  where they are large the halves are of votes about different items, and pairs broken out of one
+  choice are never in both;
 * power: where no communities are supported, whether a search would have found two.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +26,7 @@ from penchant.communities.data import Answers
 from penchant.communities.population import (
     CLEAR_EVIDENCE,
     SinglePopulation,
+    design_effect,
     item_effect_share,
     single_population,
     with_item_effects,
@@ -39,7 +43,8 @@ CLEAR_AGREEMENT, MARGIN = 0.005, 0.25
 share of it, or, where even that crowd nearly agrees, of what it lacks to one."""
 MODES_EVIDENCE = 3.0
 """Nats by which communities whose members deviate must beat one population: fewer than without
-deviations, since the prior of the spread is the one population's, which penalises narrower ones."""
+deviations, since the prior of the spread is the one population's, which penalises narrower ones;
+twice as many by pairs broken out of choices, whose design effect is estimated."""
 LARGE_ITEM_EFFECT = 0.05
 """Share of the noise in item random effects from which on halves are about different items."""
 
@@ -71,17 +76,21 @@ def judge(result: SearchResult, random_state: RandomState = 0) -> Support:
     """Whether the communities of a search are real; it takes a few more searches."""
     rng = as_rng(random_state)
     mixture, single = result.allocation.mixture, single_population(result)
-    evidence = result.objective - single.evidence
+    is_broken = mixture.answers.are_broken_choices
+    repeated = design_effect(single) if is_broken else 1.0
+    evidence = (result.objective - single.evidence) / repeated
     found = Support("personal", "", result.n_communities, evidence, single.personal)
     if result.n_communities > 1:
         clear = evidence > CLEAR_EVIDENCE
         if not clear:
-            found = found._replace(evidence=max(evidence, single.modes_of(result)[1]))
-            clear = found.evidence > MODES_EVIDENCE
+            evidence = max(evidence, single.modes_of(result)[1] / repeated)
+            found = found._replace(evidence=evidence)
+            clear = evidence > MODES_EVIDENCE * (2.0 if is_broken else 1.0)
         if clear:
             learned = replace(mixture, hyper=result.hyper)
             simulated = replace(learned, answers=simulate_population(single, rng))
-            halve = halve_items if item_effect_share(single) > LARGE_ITEM_EFFECT else halve_votes
+            by_item = item_effect_share(single) > LARGE_ITEM_EFFECT
+            halve = halve_items if by_item else partial(halve_votes, by_choice=is_broken)
             found = found._replace(
                 agreement=agreement_of_halves(learned, result.n_communities, halve, rng),
                 by_chance=agreement_of_halves(simulated, result.n_communities, halve, rng),
@@ -155,15 +164,23 @@ def agreement_of_halves(
     return adjusted_rand(*labels)
 
 
-def halve_votes(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:
-    """Every user's votes dealt out at random into two halves."""
+def halve_votes(
+    answers: Answers, rng: np.random.Generator, by_choice: bool = False
+) -> list[sparse.csr_array]:
+    """Every user's votes dealt out at random into two halves; by_choice: those with one winner, as
+    of one choice, into the same."""
     at = _votes(answers)
-    user, answer = answers.user[at], answers.counts.indices[at]
-    answer = answer[np.lexsort((rng.random(len(user)), user))]
-    rank = np.arange(len(user)) - np.searchsorted(user, user)
+    user, answer, task = answers.user[at], answers.counts.indices[at], np.arange(len(at))
+    if by_choice:
+        copy = task - np.searchsorted(at, at)
+        said = np.column_stack([user, answers.winner[answer], copy])
+        task = np.unique(said, axis=0, return_inverse=True)[1].ravel()
+    first = np.unique(task, return_index=True)[1]
+    who, rank = user[first], np.empty(len(first), dtype=np.intp)
+    rank[np.lexsort((rng.random(len(who)), who))] = np.arange(len(who)) - np.searchsorted(who, who)
     entries = np.ones(len(user), np.float32), (user, answer)
     votes = sparse.coo_array(entries, shape=answers.counts.shape)
-    return _parts(votes, rank % 2 == 0, rank % 2 == 1)
+    return _parts(votes, *(rank[task] % 2 == half for half in (0, 1)))
 
 
 def halve_items(answers: Answers, rng: np.random.Generator) -> list[sparse.csr_array]:

@@ -87,9 +87,9 @@ class CommunityGP(UtilityModel):
         Whether users vary inside communities: f_u = f_c + a deviation, whose covariance is learned
         and common to all. Predictions for a user are then that user's own. With one community
         this is `MultiUserGP`, exactly. The search then chooses the number of communities again,
-        by evidence: there are fewer. "auto" decides by evidence, as long as answers × items are
-        at most 10⁷ (it costs as much as `MultiUserGP`); never with `max_rank` or scanned
-        comparisons.
+        by evidence: there are fewer. "auto" decides by evidence and, where that is not clear,
+        by answers held out, as long as answers × items are at most 10⁷ (it costs as much as
+        `MultiUserGP`); never with `max_rank` or scanned comparisons.
     n_sweeps : int
         Sweeps of each chain; the first half is warm-up and is not used.
     n_chains : int
@@ -122,7 +122,7 @@ class CommunityGP(UtilityModel):
     report_ : how the search went, or `Diagnostics` of the chains: traces, agreement
     verdict_ : whether the communities are real: "supported", "personal" or "too few"
     kernel_, likelihood_ : with learned parameters
-    personal_ : `UserPosteriors` where people vary inside communities, else None
+    personal_ : `UserPosteriors` where people vary inside communities, which then predict, else None
     communal_share_ : share of the variance of taste between communities, where users vary
     chains_, draws_ : states and draws of the chains; `resume` continues them
     comparisons_ : the comparisons of the fit and of every `tell` since; sampled_ : those that the
