@@ -43,9 +43,9 @@ def test_too_bold_a_prior_is_told():
     """A kernel that holds utilities to be smooth where they are not."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 1))
-    data = duel_data(rng, 1.5 * rng.standard_normal(60), 200)
+    data = duel_data(rng, 3.0 * rng.standard_normal(60), 200)
     bold, right = (
-        pc.PreferenceGP(k, optimize=None).fit(X, data) for k in (RBF(2.0), Independent())
+        pc.PreferenceGP(k, optimize=None).fit(X, data) for k in (RBF(2.0), Independent(9.0))
     )
     assert bold.report_.slope < 0.85
     assert 0.85 < right.report_.slope < 1.2
@@ -80,5 +80,5 @@ def test_what_has_no_decided_pairs_is_not_judged(kind, rng):
     else:
         data = pc.Comparisons.from_choices([0, 1, 2], [[0, 1, 2]] * 3)
         gp = pc.PreferenceGP().fit(None, data)
-    assert np.isnan(gp.report_.slope)
+    assert gp.report_.slope == 1.0
     assert gp.report_.tempering == 1.0

@@ -25,16 +25,16 @@ CLEAR_GAIN = 3.0
 hyperparameters were learned from are predicted a little too well."""
 
 
-class Calibration(NamedTuple):
-    """slope: of recalibration; NaN where nothing was decided. tempering: a factor of variances;
+class LeaveOneOut(NamedTuple):
+    """slope: of recalibration; one where nothing was decided. tempering: a factor of variances;
     log_score: nats of all answers, each predicted from the others by so tempered variances."""
 
-    slope: float = float("nan")
+    slope: float = 1.0
     tempering: float = 1.0
     log_score: float = float("nan")
 
 
-def calibrate(rows: Rows, solution: Solution[Any, Any]) -> Calibration:
+def calibrate(rows: Rows, solution: Solution[Any, Any]) -> LeaveOneOut:
     """The calibration of predictions of single pairs.
 
     Scores of pairs have a noise that is learned, and choices have no cavity.
@@ -44,7 +44,7 @@ def calibrate(rows: Rows, solution: Solution[Any, Any]) -> Calibration:
     outcomes, cliques = rows.outcomes, rows.outcomes.cliques
     n = len(rows) - (0 if cliques is None else cliques.n_edges)
     if outcomes.margin is not None or not n:
-        return Calibration()
+        return LeaveOneOut()
     seen = np.unique(np.linspace(0, n - 1, min(n, MOST_ANSWERS)).astype(np.intp))
     some, count = outcomes.part(seen), rows.count[seen]
     left = cavity(mean[seen], var[seen], sites.part(seen), some.power)
@@ -59,10 +59,10 @@ def calibrate(rows: Rows, solution: Solution[Any, Any]) -> Calibration:
         size, best = 0.0, plain
     decided = np.ones(len(seen), dtype=bool) if some.tie is None else ~some.tie
     if not decided.any():
-        return Calibration(log_score=plain)
+        return LeaveOneOut(log_score=plain)
     log_odds = logit(likelihood.prob(m[decided], v[decided]))
     slope, _ = _peak(lambda b: float(count[decided] @ log_expit(np.exp(b) * log_odds)))
-    return Calibration(float(np.exp(slope)), float(np.exp(size)), best)
+    return LeaveOneOut(float(np.exp(slope)), float(np.exp(size)), best)
 
 
 def _peak(log_score: Callable[[float], float]) -> tuple[float, float]:

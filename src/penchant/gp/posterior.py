@@ -133,7 +133,7 @@ class Posterior:
     lower: FloatArray
     widening: FloatArray | None = None
     effects: EffectPosterior | None = None
-    slope: float = float("nan")
+    slope: float = 1.0
     tempering: float = 1.0
 
     def at(self, target: Inputs | None) -> "Posterior":

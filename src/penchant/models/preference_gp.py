@@ -402,7 +402,7 @@ class PreferenceGP(UtilityModel):
             )
         kernel = self._fitted().learned.hyper.kernel
         parts = {tables.source_name(part): part for part in kernel.parts}
-        if source in parts:
+        if isinstance(source, str) and source in parts:
             return parts[source]
         raise DataError(
             f"predict: source is {source!r}: it must be one of {', '.join(map(repr, parts))} "

@@ -583,13 +583,11 @@ class SourceShare(NamedTuple):
 class SourcesReport(gp.Report):
     """How inference went, and the share of each source in the prior, see `shares`.
 
-    slope: of recalibration, by predicting each answer from all others: below one, probabilities
-    were too bold. tempering: the factor of the variances of differences in probabilities of
-    answers, one unless another predicts those answers clearly better.
+    tempering: the factor of the variances of differences in probabilities of answers, one unless
+    another predicts each answer from all others clearly better.
     """
 
     shares: Mapping[str, SourceShare] = field(default_factory=dict)
-    slope: float = nan
     tempering: float = 1.0
 
 
