@@ -5,7 +5,8 @@ recorded_fits.json was made by the functions below at the commit before (2f35513
 settled to 1e-11. What differs on purpose is said where it is compared. The entries
 "items-arbitrated-…" were added when default kernels began with one variance of a difference, and
 again when the prior beside features always had an effect of each item's own; the one with a
-relation whenever what features tell about its worth was measured in another way.
+relation whenever what features tell about its worth was measured in another way; both, and
+"users-learned-features", again when features had a linear part.
 """
 
 import json

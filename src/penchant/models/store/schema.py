@@ -488,6 +488,8 @@ KINDS: dict[str, Kind] = {
             "coefficients": Array("r"),
             "lower": Array("r r", lower=True),
             "widening": Array("r _"),
+            "slope": _POSITIVE,
+            "tempering": _POSITIVE,
             "effects": Nested({"r": "r"}),
         },
         _posterior,
