@@ -412,7 +412,7 @@ def own_claims(found: Mapping[tuple[int, bool], Summary]) -> list[Claim]:
     """What Sparse-EP must do to be of use: ours, not the paper's."""
     most = max(n_users for n_users, _ in found)
     every = found.values()
-    kept = max(abs(float(np.diff(each.kept.mean(axis=0))[0])) for each in every)
+    behind = [float(np.diff(each.kept.mean(axis=0))[0]) for each in every]
     others = max(abs(float(np.diff(each.others.mean(axis=0))[0])) for each in every)
     steps = min(float(np.diff(each.rising).min()) for each in every)
     largest = [each for (n_users, _), each in found.items() if n_users == most]
@@ -420,10 +420,12 @@ def own_claims(found: Mapping[tuple[int, bool], Summary]) -> list[Claim]:
     why = "ours, not the paper's; the worst of all sizes and both kinds of hyperparameters"
     return [
         Claim(
-            "Sparse-EP predicts those it keeps as EP does",
-            f"mean accuracies differ by at most {kept:.3f}",
-            (Need("difference", kept, "≤", 0.02),),
-            why + "; four people have 36 test pairs a seed",
+            "Sparse-EP predicts those it keeps as well as EP does",
+            f"mean accuracy at most {max(behind):.3f} below EP's, and up to {-min(behind):.3f} "
+            "above",
+            (Need("below", max(behind), "≤", 0.02),),
+            why + "; four people have 36 test pairs a seed; what they share with those who are "
+            "left out counts as their own",
         ),
         Claim(
             "Sparse-EP predicts everybody else as EP does from their features alone",

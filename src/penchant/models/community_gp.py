@@ -71,8 +71,8 @@ class CommunityGP(UtilityModel):
         λ: the larger, the more communities are expected. Pass (shape, rate) to learn it under a
         Gamma prior.
     kernel : Kernel or None
-        Prior covariance over items. None: an RBF on the standardised features plus an effect of
-        each item, and a graph kernel per relation; independent items without either.
+        Prior covariance over items. None: `LinearRBF` on the standardised features plus an effect
+        of each item, and a graph kernel per relation; independent items without either.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" or an instance.
     inference : {"variational", "mcmc"}

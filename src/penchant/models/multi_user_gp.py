@@ -78,7 +78,7 @@ class MultiUserGP(UtilityModel):
     kernel : Kernel, "free" or None
         Prior covariance over items. "free" learns every entry of it from the users themselves,
         which suits up to a hundred items. None: the covariance that best predicts held-out
-        answers, of independent items, an RBF on the standardised features with a graph kernel
+        answers, of independent items, `LinearRBF` on the standardised features with a graph kernel
         per relation (where there are any), one of low rank (up to 400 items) and "free" (up to
         60). `report_.optimizer` says which, and the scores of the others.
     user_kernel : Kernel or None
