@@ -7,6 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 import penchant as pc
+from penchant.errors import NumericalError
 from penchant.models import Effect, Effects
 
 ITEMS = tuple("abcdef")
@@ -202,3 +203,14 @@ def test_answers_at_random_are_told_from_a_long_tail(rng):
     assert isinstance(gp.likelihood_, pc.likelihoods.Lapse)
     assert "at random" in gp.report_.optimizer
     assert abs(gp.effects_[0].estimate - 1.0) < abs(plain.effects_[0].estimate - 1.0)
+
+
+def test_lapses_that_have_no_approximation_are_left_out(monkeypatch):
+    def fails(*_):
+        raise NumericalError("a matrix is not positive definite")
+
+    data = battles()
+    plain = pc.PreferenceGP(likelihood=pc.likelihoods.Probit()).fit(None, data)
+    monkeypatch.setattr(pc.likelihoods.Lapse, "tilted", fails)
+    gp = pc.PreferenceGP().fit(None, data)
+    assert gp.predict() == pytest.approx(plain.predict())

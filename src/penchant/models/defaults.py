@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from penchant import gp
-from penchant.errors import DataWarning, warn
+from penchant.errors import DataWarning, NumericalError, warn
 from penchant.kernels import (
     RBF,
     GraphKernel,
@@ -323,12 +323,15 @@ def choose_lapses(
     if problem.edges.shown is None or problem.edges.count.sum() < FEW_ANSWERS:
         return solution
     lapses = Lapse(Probit())
-    quick = gp.solve(problem.while_learning(), solution.hyper._replace(likelihood=lapses))
-    if quick.log_evidence <= solution.log_evidence:
+    try:  # a likelihood that is not log-concave may have no Gaussian approximation here
+        quick = gp.solve(problem.while_learning(), solution.hyper._replace(likelihood=lapses))
+        if quick.log_evidence <= solution.log_evidence:
+            return solution
+        robust = learn(problem, start._replace(likelihood=lapses))
+    except NumericalError:
         return solution
-    robust = learn(problem, start._replace(likelihood=lapses))
     gain = robust.log_evidence - solution.log_evidence
-    if gain <= gp.CLEAR_GAIN:
+    if gain <= gp.CLEAR_GAIN or not robust.inference.report.converged:
         return solution
     return robust.with_note(f"some answers at random: {gain:.1f} nats likelier")
 
