@@ -60,7 +60,8 @@ def calibrate(rows: Rows, solution: Solution[Any, Any]) -> LeaveOneOut:
     decided = np.ones(len(seen), dtype=bool) if some.tie is None else ~some.tie
     if not decided.any():
         return LeaveOneOut(log_score=plain)
-    log_odds = logit(likelihood.prob(m[decided], v[decided]))
+    sure = 1e-12  # of a probability that rounds to 0 or 1 the log-odds would be infinite
+    log_odds = logit(np.clip(likelihood.prob(m[decided], v[decided]), sure, 1.0 - sure))
     slope, _ = _peak(lambda b: float(count[decided] @ log_expit(np.exp(b) * log_odds)))
     return LeaveOneOut(float(np.exp(slope)), float(np.exp(size)), best)
 
