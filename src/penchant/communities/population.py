@@ -816,9 +816,9 @@ def _own_chances(problem: gp.UserProblem, hyper: gp.UserHyper, votes: gp.Rows) -
 
 
 def _losses(prob: FloatArray, votes: gp.Rows) -> FloatArray:
-    """(h,) log losses of held-out answers."""
-    losses = -np.log(np.maximum(prob, np.finfo(float).tiny))
-    return np.repeat(losses, votes.count.astype(np.intp))
+    """(h,) log losses of held-out answers; those that count less are weighted."""
+    losses, copies = -np.log(np.maximum(prob, np.finfo(float).tiny)), np.ceil(votes.count)
+    return np.repeat(losses * votes.count / copies, copies.astype(np.intp))
 
 
 def _first_as_good_as_the_best(losses: FloatArray) -> int:

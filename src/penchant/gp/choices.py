@@ -100,14 +100,16 @@ def feasible(stage: ChoiceStages) -> list[ChoiceStages]:
 def decided_pairs(cliques: Cliques) -> tuple[IntArray, BoolArray, FloatArray]:
     """Return the pairs that choices decide: (k,) edges, whether the edge's first item won, counts.
 
-    An edge that was decided both ways occurs twice.
+    An edge that was decided both ways occurs twice. A pair of a choice out of k counts 2/k times,
+    see `gp.rows.broken_choice_size`.
     """
     decided = []
     for group in cliques.groups:
-        i, j = np.triu_indices(group.chosen.shape[1], 1)
+        k = group.chosen.shape[1]
+        i, j = np.triu_indices(k, 1)
         row, pair = np.nonzero(group.chosen[:, i] != group.chosen[:, j])
         first_won = group.chosen[row, i[pair]] > 0
-        decided.append((group.edge[row, pair], first_won, group.count[row]))
+        decided.append((group.edge[row, pair], first_won, 2.0 / k * group.count[row]))
     edge, first_won, count = (np.concatenate(part) for part in zip(*decided, strict=True))
     answer, same = np.unique(2 * edge.astype(np.intp) + first_won, return_inverse=True)
     total: FloatArray = np.bincount(same, count, len(answer)).astype(np.float64, copy=False)

@@ -34,7 +34,8 @@ class Rows:
     each was seen. items: (p,) the points' positions in the universe, None where they are the same.
     user: (m,) who compared, None where users are pooled; period: (m,) when, as a number of a
     `TimeGrid`, or None. shown: further points, and their weights in each row. sides: (m, p) rows a,
-    where a side is more than one point.
+    where a side is more than one point. choice_size: items of the choices that single pairs were
+    broken out of, see `broken_choice_size`; 2 for pairs that are answers of their own.
     """
 
     winner: IntArray
@@ -46,6 +47,7 @@ class Rows:
     period: IntArray = None  # type: ignore[assignment]
     shown: Covariates | None = None
     sides: sparse.csr_array | None = None
+    choice_size: int = 2
 
     @classmethod
     def pooled(
@@ -60,10 +62,20 @@ class Rows:
 
     @classmethod
     def by_user(
-        cls, data: Comparisons, like: Covariates | None = None, by_rater: bool = False
+        cls,
+        data: Comparisons,
+        like: Covariates | None = None,
+        by_rater: bool = False,
+        choice_size: int | None = None,
     ) -> Self:
-        """Return the rows of users with utilities of their own, over all items."""
-        return cls._of(data, like, by_rater, by_user=True)
+        """Return the rows of users with utilities of their own, over all items.
+
+        choice_size: where it is known, else it is found. A pair broken out of a choice of k counts
+        2/k times.
+        """
+        rows = cls._of(data, like, by_rater, by_user=True)
+        k = broken_choice_size(rows) if choice_size is None else choice_size
+        return rows if k == 2 else replace(rows.weighted(2.0 / k * rows.count), choice_size=k)
 
     @classmethod
     def _of(cls, data: Comparisons, like: Covariates | None, by_rater: bool, by_user: bool) -> Self:
@@ -159,6 +171,12 @@ class Rows:
         power = np.minimum(count, 1.0) if (count < 1.0).any() else None
         return replace(self, count=count, outcomes=self.outcomes._replace(power=power))
 
+    @property
+    def are_discounted(self) -> bool:
+        """Whether rows depend on each other and count less than an answer each, as the pairs of a
+        choice do."""
+        return bool((self.count % 1.0).any())
+
     @cached_property
     def ends(self) -> tuple[IntArray, IntArray]:
         """Winners and losers as positions in the universe."""
@@ -241,11 +259,55 @@ class Rows:
             self,
             winner=np.where(won, first, second),
             loser=np.where(won, second, first),
-            count=np.append(self.count[:n], count),
             outcomes=Outcomes(None if tie is None else np.pad(tie, (0, len(edge)))),
             user=None if self.user is None else self.user[rows],
             shown=None if self.shown is None else self.shown.part(rows),
-        )
+        ).weighted(np.append(self.count[:n], count))
+
+
+# Pairs broken out of choices
+
+BROKEN_SHARE = 0.9
+"""Share of the users, and of their items that won, that must look so."""
+FEWEST_WINNERS = 12
+"""Items that won, of all users, from which on chance rarely makes nine in ten look so."""
+MOST_BROKEN = 20
+"""Items of the largest choice that is looked for."""
+
+
+def broken_choice_size(rows: Rows) -> int:
+    """Return how many items a choice had, where users' pairs look broken out of choices; else 2.
+
+    A choice of one out of k ≥ 3 gives k − 1 pairs with the same winner. So no item of a user wins
+    against a single other one, and its wins are a multiple of k − 1. Of users who answer pairs of
+    their own hardly anybody is like that.
+
+    Such pairs say less than independent ones. At equal utilities a choice has the gradient
+    (k − 1)/k by the chosen item and −1/k by each other one, and information of trace 1 − 1/k. Its
+    pairs, taken as independent, have k/2 times both.
+
+    >>> sets = [[k, (k + 1) % 14, (k + 2) % 14, (k + 3) % 14] for k in range(14)]
+    >>> whole = Comparisons.from_choices([each[0] for each in sets], sets, user=["ann"] * 14)
+    >>> rows = Rows.by_user(whole.as_pairs())
+    >>> rows.choice_size, rows.count[0].item()
+    (4, 0.5)
+    """
+    tie, margin, cliques, *_ = rows.outcomes
+    if not len(rows) or any(column is not None for column in (tie, margin, cliques)):
+        return 2
+    n = 1 + int(max(rows.winner.max(), rows.loser.max()))
+    winner = rows.user * n + rows.winner
+    cell, beaten = np.unique(np.unique(winner * n + rows.loser) // n, return_counts=True)
+    if len(cell) < FEWEST_WINNERS:
+        return 2
+    first = np.unique(cell // n, return_index=True)[1]
+    total, least = np.add.reduceat(beaten, first), np.minimum.reduceat(beaten, first)
+    is_several = total > 1
+    if not is_several.any() or (least[is_several] > 1).mean() < BROKEN_SHARE:
+        return 2
+    wins = np.bincount(np.searchsorted(cell, winner), rows.count)
+    sizes = range(MOST_BROKEN, 2, -1)
+    return next((k for k in sizes if (wins % (k - 1) == 0).mean() >= BROKEN_SHARE), 2)
 
 
 # Matching

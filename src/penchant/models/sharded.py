@@ -86,7 +86,8 @@ def learn_shards(
     """
     hyper = solution.hyper
     arrow = solution.prior.without_users()
-    load = partial(_user_part, data.files, gp.tied_items(arrow.item_covariance))
+    size = problem.edges.choice_size
+    load = partial(_user_part, data.files, gp.tied_items(arrow.item_covariance), size)
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
     parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)
@@ -96,7 +97,7 @@ def learn_shards(
         sweeps = gp.Sweeps(arrow, hyper.likelihood, problem.settings, opened.added)
         report = sweeps.run(watch)
         opened.look(_save_sites, folder)
-    shards = UserShards(data.files, folder, data.groups)
+    shards = UserShards(data.files, folder, data.groups, size)
     sites = _joined([shards.sites(number) for number in data.first_buckets(LEARNING_VOTES)])
     same = ("rank", "residual", "space", "optimizer", "n_evaluations")
     before = solution.inference.report
@@ -112,8 +113,8 @@ def learn_shards(
     return gp.FitState(*known, n_elsewhere=n_elsewhere), shards
 
 
-def _user_part(files: BucketFiles, tied: IntArray, number: int) -> gp.UserPart:
-    return gp.UserPart.of(number, files.load(number), tied)
+def _user_part(files: BucketFiles, tied: IntArray, size: int, number: int) -> gp.UserPart:
+    return gp.UserPart.of(number, files.load(number), tied, size)
 
 
 def _save_sites(part: gp.UserPart, state: State, folder: Path) -> tuple[State, None]:
@@ -130,11 +131,13 @@ def _joined(parts: Sequence[gp.Sites]) -> gp.Sites:
 
 @dataclass(frozen=True)
 class UserShards:
-    """Where the users of scanned comparisons are, and the converged sites of their answers."""
+    """Where the users of scanned comparisons are, and the converged sites of their answers;
+    choice_size: see `gp.Rows`."""
 
     files: BucketFiles
     folder: Path
     groups: tuple[tuple[int, ...], ...]
+    choice_size: int
 
     def sites(self, number: int) -> gp.Sites:
         """The sites of one bucket's answers."""
@@ -163,12 +166,13 @@ class UserShards:
             raise DataError(
                 f"{min(lost, key=str)!r} made none of the scanned comparisons: check the name"
             )
-        posterior = _of_users(learned.posterior, some, _joined(sites))
+        votes = gp.Rows.by_user(some.bare(), choice_size=self.choice_size)
+        posterior = _of_users(learned.posterior, votes, _joined(sites), some.n_users)
         total = learned.data.n_comparisons + learned.n_elsewhere
         return replace(
             learned,
             data=some,
-            problem=learned.problem.over(posterior.users, gp.Rows.by_user(some.bare())),
+            problem=learned.problem.over(posterior.users, votes),
             posterior=posterior,
             sites=_joined(sites),
             n_elsewhere=total - some.n_comparisons,
@@ -185,16 +189,18 @@ class UserShards:
             opened.look(_write_utilities, (shared, folder))
 
     def _bucket(self, number: int) -> "UserBucket":
-        return UserBucket(number, self.files.load(number), self.sites(number))
+        data = self.files.load(number)
+        return UserBucket(number, data, self.sites(number), self.choice_size)
 
 
 @dataclass(frozen=True)
 class UserBucket:
-    """The comparisons of one bucket's users, and their sites."""
+    """The comparisons of one bucket's users, and their sites; choice_size: see `gp.Rows`."""
 
     number: int
     data: Comparisons
     sites: gp.Sites
+    choice_size: int
 
     @property
     def nbytes(self) -> int:
@@ -203,12 +209,11 @@ class UserBucket:
 
 
 def _of_users(
-    posterior: gp.UserPosteriors, data: Comparisons, sites: gp.Sites
+    posterior: gp.UserPosteriors, votes: gp.Rows, sites: gp.Sites, n_users: int
 ) -> gp.UserPosteriors:
     """The posterior of other users, given what users share."""
-    users = Inputs(index=np.arange(data.n_users))
-    voted = gp.UserSites.of(gp.Rows.by_user(data.bare()), sites)
-    return replace(posterior, users=users, sites=voted, n_fitted=data.n_users)
+    users, voted = Inputs(index=np.arange(n_users)), gp.UserSites.of(votes, sites)
+    return replace(posterior, users=users, sites=voted, n_fitted=n_users)
 
 
 def _write_utilities(
@@ -216,7 +221,8 @@ def _write_utilities(
 ) -> tuple[State, None]:
     posterior, folder = broadcast
     data = part.data
-    mean, var = _of_users(posterior, data, part.sites).utilities(
+    votes = gp.Rows.by_user(data.bare(), choice_size=part.choice_size)
+    mean, var = _of_users(posterior, votes, part.sites, data.n_users).utilities(
         np.arange(data.n_users), relative=True
     )
     columns = {

@@ -538,10 +538,10 @@ def calibration_slope(likelihood: Likelihood, cavities: Normal, rows: Rows) -> f
     """s at which the answers are likeliest if the means are s times those of the cavities.
 
     Below one predictions are overconfident, above one timid. One for margins, whose noise is
-    learned.
+    learned, and for the pairs of choices, which predict each other.
     """
     mean, var = cavities
-    if rows.outcomes.margin is not None:
+    if rows.outcomes.margin is not None or rows.are_discounted:
         return 1.0
 
     def loss(log_slope: float) -> float:
@@ -633,10 +633,9 @@ def choose_covariance(
     """Choose the candidate that predicts best; `simplest`, called "independent", is one of them.
 
     others: from simple to rich. fallback: the one that any other must beat, and the choice where
-    users are too few. Choices are scored by the pairs that they decide: choices share edges, so
-    that no cavity leaves out a single one.
+    users are too few. Choices are scored by the pairs that they decide, discounted: choices share
+    edges, so that no cavity leaves out a single one.
     """
-    has_choices = problem.edges.outcomes.cliques is not None
     problem = replace(problem, edges=problem.edges.as_pairs()).few_items()
     halves = _halves(problem.edges)
     if len(halves) < 2 or not others:
@@ -681,8 +680,7 @@ def choose_covariance(
     best = _simplest_good({name: density[name] for name in order}, rows)
     scores = {name: float(np.average(each, weights=rows.count)) for name, each in density.items()}
     start, theta = _in_frame(starts[best], ends[best])
-    slope = None if has_choices else slopes[best]  # that of pairs says nothing about choices
-    return CovarianceChoice(best, start, theta, scores, slope)
+    return CovarianceChoice(best, start, theta, scores, slopes[best])
 
 
 def _simplest_good(density: Mapping[str, FloatArray], votes: Rows) -> str:

@@ -43,9 +43,9 @@ class UserPart:
     blocks: tuple[Block, ...]
 
     @classmethod
-    def of(cls, number: int, data: Comparisons, tied: IntArray) -> "UserPart":
-        """tied: (n,) labels of items that the prior ties together."""
-        votes = Rows.by_user(data.bare())
+    def of(cls, number: int, data: Comparisons, tied: IntArray, choice_size: int = 2) -> "UserPart":
+        """tied: (n,) labels of items that the prior ties together; choice_size: see `Rows`."""
+        votes = Rows.by_user(data.bare(), choice_size=choice_size)
         if not len(votes):
             return cls(number, votes, data.n_users, ())
         blocks = Arrangement.of(votes.user, votes.winner, votes.loser, tied).blocks

@@ -77,8 +77,8 @@ def with_newcomers(
     learned: FitState[UserProblem], data: Comparisons, newcomers: Inputs
 ) -> FitState[UserProblem]:
     """The fit with new users folded in; data: all answers."""
-    settings, like = learned.problem.settings, learned.problem.edges.shown
-    votes = _votes(data, like)
+    settings, known = learned.problem.settings, learned.problem.edges
+    votes = _votes(data, known.shown, known.choice_size)
     is_late = votes.user >= learned.data.n_users
     late = votes.part(np.flatnonzero(is_late))
     posterior, report = fold_in(learned.posterior, newcomers, late, settings)
@@ -94,13 +94,14 @@ def with_newcomers(
     )
 
 
-def _votes(data: Comparisons, like: Covariates | None) -> Rows:
+def _votes(data: Comparisons, like: Covariates | None, choice_size: int) -> Rows:
     """Rows with the known effects; effects are not learned from new users."""
     if like is None:
-        return Rows.by_user(data.bare())
-    votes = Rows.by_user(data, like)
+        return Rows.by_user(data.bare(), choice_size=choice_size)
+    votes = Rows.by_user(data, like, choice_size=choice_size)
     if votes.shown is not None and votes.shown.names != like.names:
-        votes = Rows.by_user(data.bare(keep=("covariates",)), like)
+        bare = data.bare(keep=("covariates",))
+        votes = Rows.by_user(bare, like, choice_size=choice_size)
     return votes
 
 
@@ -114,10 +115,10 @@ def rank_one_update_users(
 
     data, problem: the known comparisons with the new ones. An answer of a fitted user updates the
     shared part, that of a folded-in user only their own. Returns None where that is not possible:
-    with sites that Sparse-EP dropped, with effects of order or covariates, or for an answer that
-    lowers the precision, as one with lapses may.
+    with sites that Sparse-EP dropped, with effects of order or covariates, beside pairs broken out
+    of choices, or for an answer that lowers the precision, as one with lapses may.
     """
-    if problem.edges.shown is not None:
+    if problem.edges.shown is not None or problem.edges.are_discounted:
         return None
     posteriors, votes, settings = learned.posterior, problem.edges, problem.settings
     n_known = len(posteriors)
