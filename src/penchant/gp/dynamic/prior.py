@@ -165,7 +165,7 @@ class PathPrior:
                 P[np.ix_(came, came)] = constants[np.ix_(step.new, step.new)]
             C, constant = P.take(at, axis=0), P.take(beside, axis=0)
             path = C[:k] - constant
-            C[:k] = constant + keep[:, None] * path
+            C[:k] -= (1.0 - keep)[:, None] * path
             constant = C.take(beside, axis=1)
             moved = constant + keep * (C.take(now, axis=1) - constant)
             moved.ravel()[: k * k : k + 1] += new[step.nodes]
