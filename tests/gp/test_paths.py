@@ -115,6 +115,34 @@ def test_sites_of_negative_precision(kernel):
         solution.prior.refresh(np.where(np.arange(len(A)) == 20, -50.0, 0.6), np.ones(len(A)))
 
 
+def test_a_period_of_fewer_comparisons_than_items_costs_its_comparisons():
+    """A season of one game a team takes half the work of one point a team."""
+    sides = np.arange(0, 6, 2), np.arange(1, 6, 2)
+    data = pc.Comparisons.from_pairs(*(np.tile(side, 9) for side in sides), time=np.arange(27) // 3)
+    prior = problem_of(data).prior(HYPER._replace(kernel=APART))
+    assert prior.rank == 9 * 6
+    assert prior.flops == 4.0 * (9 * 3) * prior.layout.size**2
+
+
+@pytest.mark.parametrize("kernel", [SMOOTH, APART], ids=["correlated", "independent"])
+def test_single_precision_while_many_items_are_learned(kernel):
+    """The evidence and its slope to a hundredth of what a climb stops at."""
+    rng = np.random.default_rng(0)
+    sides = duels(rng, rng.standard_normal(150), 900)
+    data = pc.Comparisons.from_pairs(*sides, time=rng.choice(DAYS, 900), items=range(150))
+    exact, hyper = problem_of(data), HYPER._replace(kernel=kernel)
+    rough = exact.while_learning()
+    assert [some.prior(hyper).dtype for some in (exact, rough)] == [np.float64, np.float32]
+    assert problem_of(tour()).while_learning().prior(hyper).dtype is np.float64
+    sites = solve(exact, hyper).inference.sites
+    both = [solve(some, hyper, sites) for some in (exact, rough)]
+    values = [solution.log_evidence for solution in both]
+    slopes = [some.pullback(of, None) for some, of in zip((exact, rough), both, strict=True)]
+    assert values[0] == pytest.approx(values[1], abs=1e-4)
+    np.testing.assert_allclose(slopes[1], slopes[0], atol=1e-3)
+    assert values[0] != values[1]
+
+
 def test_only_players_between_their_first_and_last_game_cost_time():
     """Twice the generations are twice the work, not eight times."""
 

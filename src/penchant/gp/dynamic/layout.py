@@ -1,58 +1,66 @@
 """Where everything stands when comparisons are filtered in time: steps and slots.
 
-A *step* is a period; its *points* are the items that met in it, and the effects. From step to step
-the *state* has a slot for every effect, and two for every item between its first and its last
-period: its utility when it last met another, and its constant. An item that has not come yet, or
-will not come again, has none: its slots are another's.
+A *step* is a period; its *points* are the items that met in it, and the effects. Its comparisons
+are of few *directions* among the points: one a comparison, or the points themselves where these are
+fewer. From step to step the *state* has a slot for every effect, and two for every item between its
+first and its last period: its utility when it last met another, and its constant. An item that has
+not come yet, or will not come again, has none: its slots are another's.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from penchant.numerics.types import FloatArray, IntArray
+
+DENSE_ENTRIES = 10_000
+"""Up to so many the directions of a step are a dense matrix: a sparse product takes longer."""
 
 
 @dataclass(frozen=True, eq=False)
 class TimeStep:
-    """The p points of a period: k items, q effects, and constants where asked for.
+    """A period of p points (k items, q effects, and constants where asked for), r directions.
 
-    nodes, points, square: of k, p and p × p numbers in arrays over all steps. at, now, constants:
-    slots of points, items, and their constants. new: items whose constants enter.
+    nodes, directions, square: of k, r and r × r numbers in arrays over all steps. at, now,
+    constants: slots of points, items, and their constants. new: items whose constants enter.
+    J: (r, p) the directions, dense or sparse.
     """
 
     nodes: slice
-    points: slice
+    directions: slice
     square: slice
     at: IntArray
     now: IntArray
     constants: IntArray
     new: IntArray
+    J: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """All steps, and the rows among their points.
+    """All steps, and the rows among their directions.
 
     size: slots. constants: (n,) those of the constants. gap: (N,) days since an item last met
-    another, infinite at first. row_points (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions of a
-    row's points, of `weights`, and of their `products`. whole: period → its step, and where its
-    effects, items and constants are among the points.
+    another, infinite at first. row_directions (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions
+    of a row's directions, of `weights`, and of their `products`. whole: period → its step, and
+    where its effects, items and constants are among the points, which are its directions.
     """
 
     steps: list[TimeStep]
     size: int
     constants: IntArray
     gap: FloatArray
-    row_points: IntArray
+    row_directions: IntArray
     row_squares: IntArray
     weights: FloatArray
     products: FloatArray
     whole: dict[int, tuple[int, IntArray]]
 
-    def rows(self, points: FloatArray) -> FloatArray:
+    def rows(self, directions: FloatArray) -> FloatArray:
         """(m,) g of the rows."""
-        return np.asarray(np.einsum("ij,ij->i", self.weights, points[self.row_points]))
+        return np.asarray(np.einsum("ij,ij->i", self.weights, directions[self.row_directions]))
 
     @classmethod
     def of(
@@ -71,7 +79,7 @@ class Layout:
         whole: periods that hold all items; with_constants: and the constants.
         """
         winner, loser, period = ends
-        q, one = len(z), np.ones(len(winner))
+        q, m, one = len(z), len(winner), np.ones(len(winner))
         complete = np.unique(np.array(whole, dtype=np.intp))
         periods = np.union1d(period, complete)
         place, at = (np.searchsorted(periods, some) for some in (period, complete))
@@ -79,9 +87,17 @@ class Layout:
         nodes = np.unique(np.concatenate([place * n + winner, place * n + loser, every]))
         when, item = np.divmod(nodes, n)
         starts = np.searchsorted(when, np.arange(len(periods) + 1))
-        sizes = np.diff(starts) + q
-        sizes[at] += n * with_constants
-        points, squares = (np.append(0, np.cumsum(size)) for size in (sizes, sizes**2))
+        sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
+        effects = np.diff(starts)[place][:, None] + np.arange(q)
+        local, weights = np.column_stack([*sides, effects]), np.column_stack([one, -one, z.T])
+        order = np.argsort(place, kind="stable")
+        first_rows = np.searchsorted(place[order], np.arange(len(periods) + 1))
+        n_points, n_rows = np.diff(starts) + q, np.diff(first_rows)
+        n_points[at] += n * with_constants
+        by_row = n_rows < n_points
+        by_row[at] = False
+        sizes = np.where(by_row, n_rows, n_points)
+        directions, squares = (np.append(0, np.cumsum(size)) for size in (sizes, sizes**2))
         steps, met, gap = [], np.full(n, -np.inf), np.empty(len(nodes))
         last, utilities, constants = np.empty(n, int), np.empty(n, int), q + np.arange(n)
         last[item] = when  # the latest comes last
@@ -103,13 +119,21 @@ class Layout:
             now, beside = utilities[items], constants[items]
             extra = constants[: n * (with_constants and t in at)]
             slots = np.concatenate([now, np.arange(q), extra])
-            here, square = (slice(*part[t : t + 2].tolist()) for part in (points, squares))
-            steps.append(TimeStep(inside, here, square, slots, now, beside, new))
+            here, square = (slice(*part[t : t + 2].tolist()) for part in (directions, squares))
+            if by_row[t]:
+                rows = order[first_rows[t] : first_rows[t + 1]]
+                J = _sparse(weights[rows], local[rows], len(slots))
+            else:
+                J = _sparse(np.ones((len(slots), 1)), np.arange(len(slots))[:, None], len(slots))
+            J = J if J.shape[0] * J.shape[1] > DENSE_ENTRIES else J.toarray()
+            steps.append(TimeStep(inside, here, square, slots, now, beside, new, J))
             gap[inside], met[items] = day - met[items], day
             free += now[last[items] == t].tolist()
-        sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
-        effects = np.diff(starts)[place][:, None] + np.arange(q)
-        local, weights = np.column_stack([*sides, effects]), np.column_stack([one, -one, z.T])
+        # a row that is a direction: that one alone
+        number = np.empty(m, int)
+        number[order] = np.arange(m) - first_rows[place[order]]
+        own = by_row[place]
+        local[own], weights[own] = number[own, None], np.append(1.0, np.zeros(1 + q))
         row = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
         beside = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
         return cls(
@@ -117,9 +141,16 @@ class Layout:
             size,
             constants,
             gap,
-            points[place][:, None] + local,
+            directions[place][:, None] + local,
             row + local[:, None, :],
             weights,
             weights[:, :, None] * weights[:, None, :],
             {int(periods[t]): (t, beside[: sizes[t]]) for t in at.tolist()},
         )
+
+
+def _sparse(weights: FloatArray, columns: IntArray, n_columns: int) -> Any:
+    """(r, n_columns) of r rows with the same number of entries each."""
+    r, each = columns.shape
+    pointers = each * np.arange(r + 1)
+    return csr_array((weights.ravel(), columns.ravel(), pointers), shape=(r, n_columns))

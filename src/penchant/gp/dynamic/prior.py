@@ -2,10 +2,10 @@
 
 g = u[w] − u[l] + zᵀβ.  A utility is a constant plus an Ornstein–Uhlenbeck path of the item's own,
 c ~ N(0, K), β ~ N(0, diag(sd²)). The state (u, c, β) of `layout` moves by u ← φ u + (1 − φ) c + new
-for items that meet. With m and P its mean and covariance, C the rows of P at the step's points, S
-their columns at the points, L and b the Laplacian and the shift of the step's comparisons,
+for items that meet. With m and P its mean and covariance, J the directions that the step's
+comparisons have, C = J P, S = J P Jᵀ, L and b the Laplacian and the shift of the comparisons,
 
-    G = (I + L S)⁻¹ L,    P ← P − Cᵀ G C,    m ← m + Cᵀ(b − G(S b + m)).
+    G = (I + L S)⁻¹ L,    P ← P − Cᵀ G C,    m ← m + Cᵀ(b − G(S b + J m)).
 
 Backwards go λ = ∂ log Z/∂m and Λ = λλᵀ − 2 ∂ log Z/∂P (the smoother of Bryson and Frazier), which
 give all posterior moments and the evidence's gradient. Nothing is inverted but I + L S.
@@ -13,10 +13,10 @@ give all posterior moments and the evidence's gradient. Nothing is inverted but 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import get_blas_funcs, lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
@@ -92,6 +92,7 @@ def check_time(data: Comparisons) -> FloatArray:
 class Update(NamedTuple):
     """A step: see above. N = (I + L S)⁻¹. path: (k, f) of the paths with the state before."""
 
+    J: Any
     S: FloatArray
     C: FloatArray
     G: FloatArray
@@ -100,9 +101,9 @@ class Update(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Means, or covariances (p × p a step), of points; and what λ, or Λ, says of parameters."""
+    """Means, or covariances (r × r a step), of directions; what λ, or Λ, says of parameters."""
 
-    points: FloatArray
+    directions: FloatArray
     by_new: FloatArray
     by_keep: FloatArray
     by_constants: FloatArray
@@ -110,13 +111,17 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class PathPrior:
-    """K of the constants, the paths' variance and timescale, the effects' standard deviations."""
+    """K of the constants, the paths' variance and timescale, the effects' standard deviations.
+
+    dtype: of what is as large as the state; what is as large as a step is always double.
+    """
 
     constants: FloatArray
     variance: float
     timescale: float
     effect_sd: FloatArray
     layout: Layout
+    dtype: Any = np.float64
     residual: float = 0.0
     space: str = "items × periods"
 
@@ -128,7 +133,7 @@ class PathPrior:
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra."""
-        return 4.0 * self.rank * float(self.layout.size) ** 2
+        return 4.0 * self.layout.steps[-1].directions.stop * float(self.layout.size) ** 2
 
     def coarse(self, tolerance: float) -> "PathPrior":
         """There is no coarser one."""
@@ -140,41 +145,46 @@ class PathPrior:
         return np.exp(-self.layout.gap / self.timescale)
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
-        """Condition on sites: O(f²) a point, f the size of the state."""
-        layout = self.layout
+        """Condition on sites: O(f²) a direction, f the size of the state."""
+        layout, single = self.layout, self.dtype
         each = (layout.products * weight[:, None, None]).ravel()
         n_squares, is_definite = layout.steps[-1].square.stop, bool((weight >= 0.0).all())
         laplacians = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
         new = -self.variance * np.expm1(-2.0 * layout.gap / self.timescale)
-        P = np.zeros((layout.size, layout.size))
+        keeps, constants = self.keep.astype(single), self.constants.astype(single)
+        P = np.zeros((layout.size, layout.size), single)
         P[: len(self.effect_sd), : len(self.effect_sd)] = np.diag(self.effect_sd**2)
+        gemm = get_blas_funcs("gemm", (P,))
         updates, pivots = [], []
         for step in layout.steps:
-            at, now, beside, keep = step.at, step.now, step.constants, self.keep[step.nodes]
-            p, k = len(at), len(now)
+            at, now, beside, keep = step.at, step.now, step.constants, keeps[step.nodes]
+            k, J = len(now), step.J.astype(single)
             if len(step.new):
                 came = layout.constants[step.new]
                 P[came] = P[:, came] = 0.0
-                P[np.ix_(came, came)] = self.constants[np.ix_(step.new, step.new)]
+                P[np.ix_(came, came)] = constants[np.ix_(step.new, step.new)]
             C, constant = P.take(at, axis=0), P.take(beside, axis=0)
             path = C[:k] - constant
-            C[:k] = constant + keep[:, None] * path
+            C[:k] -= (1.0 - keep)[:, None] * path
             constant = C.take(beside, axis=1)
             moved = constant + keep * (C.take(now, axis=1) - constant)
             moved.ravel()[: k * k : k + 1] += new[step.nodes]
             C[:, now] = moved
             P[now], P[:, now] = C[:k], C[:k].T
-            S, L = C.take(at, axis=1), laplacians[step.square].reshape(p, p)
+            C = J @ C
+            S = (J @ C.take(at, axis=1).T).astype(float)
+            r = len(S)
+            L = laplacians[step.square].reshape(r, r)
             B = L @ S
-            B.ravel()[:: p + 1] += 1.0
-            lu, _, N, info = lapack.dgesv(B, np.eye(p))
+            B.ravel()[:: r + 1] += 1.0
+            lu, _, N, info = lapack.dgesv(B, np.eye(r))
             if info or not (is_definite or np.linalg.slogdet(B)[0] > 0.0):
                 raise NumericalError("the precision of the paths is not positive definite")
             G = N @ L
             G = 0.5 * (G + G.T)
             # P −= Cᵀ G C in place
-            blas.dgemm(-1.0, (G @ C).T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
-            updates.append(Update(S, C, G, N, path))
+            gemm(-1.0, (G.astype(single) @ C).T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
+            updates.append(Update(J, S, C, G, N, path))
             pivots.append(np.diagonal(lu))
         log_det = float(np.log(np.abs(np.concatenate(pivots))).sum())
         return PathState(self, shift, updates, log_det)
@@ -196,76 +206,78 @@ class PathState:
 
     @cached_property
     def mean(self) -> FloatArray:
-        return self.prior.layout.rows(self.means.points)
+        return self.prior.layout.rows(self.means.directions)
 
     @property
     def quadratic(self) -> float:
         return float(self.shift @ self.mean)
 
     def covariance_times(self, y: FloatArray) -> FloatArray:
-        return self.prior.layout.rows(self.shifted(y).points)
+        return self.prior.layout.rows(self.shifted(y).directions)
 
     @cached_property
     def var(self) -> FloatArray:
         layout = self.prior.layout
-        cov = self.covariances.points[layout.row_squares]
+        cov = self.covariances.directions[layout.row_squares]
         return np.asarray(np.einsum("mij,mij->m", layout.products, cov))
 
     def shifted(self, shift: FloatArray) -> Moments:
         """Means given another shift of the sites."""
-        layout, keeps = self.prior.layout, self.prior.keep
+        layout, keeps, single = self.prior.layout, self.prior.keep, self.prior.dtype
         each = (layout.weights * shift[:, None]).ravel()
-        right = np.bincount(layout.row_points.ravel(), each, layout.steps[-1].points.stop) * 1.0
-        points, by_new, by_keep = np.empty(len(right)), np.empty(len(keeps)), np.empty(len(keeps))
+        n_directions = layout.steps[-1].directions.stop
+        right = np.bincount(layout.row_directions.ravel(), each, n_directions) * 1.0
+        mean, by_new, by_keep = np.empty(len(right)), np.empty(len(keeps)), np.empty(len(keeps))
         by_constants, state = np.zeros(len(layout.constants)), np.zeros(layout.size)
         steps = list(zip(layout.steps, self.updates, strict=True))
-        for step, (_, C, G, N, _) in steps:
+        for step, (_, _, C, G, N, _) in steps:
             if len(step.new):
                 state[layout.constants[step.new]] = 0.0
-            here, now, constant = step.points, step.now, state[step.constants]
+            here, now, constant = step.directions, step.now, state[step.constants]
             by_keep[step.nodes] = path = state[now] - constant
             state[now] = constant + keeps[step.nodes] * path
-            points[here] = known = state[step.at]
+            mean[here] = known = step.J @ state[step.at]
             right[here] = slope = N @ right[here] - G @ known
-            state += slope @ C
+            state += slope.astype(single) @ C
         state[:] = 0.0  # λ
-        for step, (S, C, G, _, path) in reversed(steps):
-            here, now, keep = step.points, step.now, keeps[step.nodes]
-            later = C @ state
+        for step, (_, S, C, G, _, path) in reversed(steps):
+            here, now, keep = step.directions, step.now, keeps[step.nodes]
+            later = C @ state.astype(single)
             slope = right[here] - G @ later
-            points[here] += S @ slope + later
-            state[step.at] += slope
+            mean[here] += S @ slope + later
+            state[step.at] += slope @ step.J
             by_new[step.nodes] = by_now = state[now]
             state[step.constants] += (1.0 - keep) * by_now
             state[now] = keep * by_now
-            by_keep[step.nodes] += path @ state
+            by_keep[step.nodes] += path @ state.astype(single)
             if len(step.new):
                 came = layout.constants[step.new]
                 by_constants[step.new], state[came] = state[came], 0.0
-        return Moments(points, by_new, by_keep * by_new, by_constants)
+        return Moments(mean, by_new, by_keep * by_new, by_constants)
 
     @cached_property
     def covariances(self) -> Moments:
-        """Of the points of each step, back to the earliest that is wanted."""
-        layout, keeps, n = self.prior.layout, self.prior.keep, len(self.prior.constants)
-        points = np.empty(layout.steps[-1].square.stop)
+        """Of the directions of each step, back to the earliest that is wanted."""
+        layout, n, single = self.prior.layout, len(self.prior.constants), self.prior.dtype
+        cov, keeps = np.empty(layout.steps[-1].square.stop), self.prior.keep.astype(single)
         by_new, by_keep = np.empty((2, len(keeps)))
-        by_constants, later = np.zeros((n, n)), np.zeros((layout.size, layout.size))
+        by_constants, later = np.zeros((n, n)), np.zeros((layout.size, layout.size), single)
         earliest = min((number for number, _ in layout.whole.values()), default=-1)
         for i in range(len(layout.steps) - 1, -1, -1):
-            step, (S, C, G, N, path) = layout.steps[i], self.updates[i]
+            step, (J, S, C, G, N, path) = layout.steps[i], self.updates[i]
             D = C @ later
-            X = D @ C.T
-            points[step.square] = (S @ N - N.T @ X @ N).ravel()
+            X = (D @ C.T).astype(float)
+            cov[step.square] = (S @ N - N.T @ X @ N).ravel()
             if i == earliest:
                 break
             at, now, beside, keep = step.at, step.now, step.constants, keeps[step.nodes]
-            p, k, slots, D = len(at), len(now), np.append(at, beside), G @ D
+            p, k, slots = len(at), len(now), np.append(at, beside)
+            D = G.astype(single) @ D
+            D[:, at] -= (0.5 * (G + G @ X @ G)).astype(single) @ J
+            D = J.T @ D
             rows = later.take(slots, axis=0)
             rows[:p] -= D
-            across = D.take(slots, axis=1).T
-            across[:p] -= G + G @ X @ G
-            rows[:, at] -= across
+            rows[:, at] -= D.take(slots, axis=1).T
             moved = rows.take(now, axis=1)
             by_new[step.nodes] = np.diagonal(moved)
             rows[:, beside] += (1.0 - keep) * moved
@@ -278,15 +290,15 @@ class PathState:
                 came = layout.constants[step.new]
                 by_constants[np.ix_(step.new, step.new)] = later[np.ix_(came, came)]
                 later[came] = later[:, came] = 0.0
-        return Moments(points, by_new, by_keep, by_constants)
+        return Moments(cov, by_new, by_keep, by_constants)
 
     def at(self, period: int) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of what is in a period of `Layout.whole`."""
         layout = self.prior.layout
         number, members = layout.whole[period]
         step = layout.steps[number]
-        cov = self.covariances.points[step.square].reshape(len(members), -1)
-        return self.means.points[step.points][members], cov[np.ix_(members, members)]
+        cov = self.covariances.directions[step.square].reshape(len(members), -1)
+        return self.means.directions[step.directions][members], cov[np.ix_(members, members)]
 
     def slopes(self) -> tuple[FloatArray, float, float]:
         """∂ log Z by K (n, n), of independent constants by its diagonal alone; by the logarithms of

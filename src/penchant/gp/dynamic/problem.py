@@ -138,6 +138,8 @@ def _as_weights(mean: FloatArray, cov: FloatArray, shown: Covariates) -> dict[st
 
 LARGEST = 2e8
 """Numbers that still fit: points × size of the state."""
+MANY_SLOTS = 200
+"""From here on matrix products take most of the time, and half of it in single precision."""
 OWN_SHARE = 1e-6
 """Of the constants' variance, added so that their covariance can be inverted."""
 EM = Schedule(rounds=1, tolerance=1.0)
@@ -190,6 +192,7 @@ class PathProblem:
     edges: Rows
     calendar: TimeGrid
     settings: Settings
+    is_rough: bool = False
     schedule: ClassVar[Schedule] = EM
     max_rank: ClassVar[None] = None
 
@@ -224,7 +227,8 @@ class PathProblem:
                 f"{n:,} items at {len(layout.gap):,} times do not fit in memory: "
                 "give a longer period=, or fewer items"
             )
-        return PathPrior(constants, hyper.variance, hyper.timescale, shown.sd, layout)
+        dtype = np.float32 if self.is_rough and layout.size > MANY_SLOTS else np.float64
+        return PathPrior(constants, hyper.variance, hyper.timescale, shown.sd, layout, dtype)
 
     def state(self, hyper: PathHyper, sites: Sites, *further: Any) -> PathState:
         """Given sites; further: see `prior`."""
@@ -254,9 +258,10 @@ class PathProblem:
         return rows, posterior.difference(self.edges.winner[rows], self.edges.loser[rows])
 
     def while_learning(self) -> "PathProblem":
-        """Coarser tolerances."""
+        """Coarser tolerances, and single precision where matrices are large."""
         tolerance = max(SITE_TOLERANCE, self.settings.tolerance)
-        return replace(self, settings=replace(self.settings, tolerance=tolerance))
+        settings = replace(self.settings, tolerance=tolerance)
+        return replace(self, settings=settings, is_rough=True)
 
     def pullback(self, solution: PathSolution, mean_slopes: FloatArray | None) -> FloatArray:
         """∂ log Z, see `PathState.slopes`."""
