@@ -13,7 +13,7 @@ import numpy as np
 from penchant import gp
 from penchant.data import Comparisons, Lookup, ShardedComparisons
 from penchant.engines import ENGINES
-from penchant.errors import ConvergenceWarning, DataError, warn
+from penchant.errors import ConvergenceWarning, DataError, DataWarning, warn
 from penchant.kernels import (
     Constant,
     FreeCovariance,
@@ -205,6 +205,13 @@ class MultiUserGP(UtilityModel):
         check_in_memory(self)
         data = self._comparisons(data)
         votes = gp.Rows.by_user(data, by_rater=self.raters is not None)
+        if (k := votes.choice_size) > 2:
+            warn(
+                f"these pairs look as if they were broken out of choices of one item out of {k}: "
+                f"each counts {2 / k:.2g} times, as much as its part of the choice; whole choices "
+                "(Comparisons.from_choices) are a little better still",
+                DataWarning,
+            )
         columns, items = fitted_items(X, data, relations, self.kernel)
         user_columns, users = FeatureColumns.of(
             user_features, data.users, "users", self.user_kernel is None, user_relations

@@ -90,6 +90,6 @@ def test_scanned_answers_are_discounted_too(tmp_path):
     )
     there = pc.MultiUserGP(optimize=None).fit(None, pc.read_comparisons(tmp_path / "votes.csv"))
     assert there.posterior_.sites.weight.max() > 0
-    by_name = {item: mean for item, mean in zip(scanned.comparisons_.items, scanned.predict())}
+    by_name = dict(zip(scanned.comparisons_.items, scanned.predict(), strict=True))
     for item, mean in zip(there.comparisons_.items, there.predict(), strict=True):
         assert by_name[item] == pytest.approx(mean, abs=1e-4)
