@@ -79,7 +79,7 @@ class Layout:
         whole: periods that hold all items; with_constants: and the constants.
         """
         winner, loser, period = ends
-        q, m, one = len(z), len(winner), np.ones(len(winner))
+        q, one = len(z), np.ones(len(winner))
         complete = np.unique(np.array(whole, dtype=np.intp))
         periods = np.union1d(period, complete)
         place, at = (np.searchsorted(periods, some) for some in (period, complete))
@@ -94,8 +94,7 @@ class Layout:
         first_rows = np.searchsorted(place[order], np.arange(len(periods) + 1))
         n_points, n_rows = np.diff(starts) + q, np.diff(first_rows)
         n_points[at] += n * with_constants
-        by_row = n_rows < n_points
-        by_row[at] = False
+        by_row = (n_rows < n_points) & ~np.isin(periods, complete)
         sizes = np.where(by_row, n_rows, n_points)
         directions, squares = (np.append(0, np.cumsum(size)) for size in (sizes, sizes**2))
         steps, met, gap = [], np.full(n, -np.inf), np.empty(len(nodes))
@@ -120,20 +119,13 @@ class Layout:
             extra = constants[: n * (with_constants and t in at)]
             slots = np.concatenate([now, np.arange(q), extra])
             here, square = (slice(*part[t : t + 2].tolist()) for part in (directions, squares))
-            if by_row[t]:
-                rows = order[first_rows[t] : first_rows[t + 1]]
-                J = _sparse(weights[rows], local[rows], len(slots))
-            else:
-                J = _sparse(np.ones((len(slots), 1)), np.arange(len(slots))[:, None], len(slots))
-            J = J if J.shape[0] * J.shape[1] > DENSE_ENTRIES else J.toarray()
+            rows = order[first_rows[t] : first_rows[t + 1]]
+            J = _directions((weights[rows], local[rows]) if by_row[t] else None, len(slots))
             steps.append(TimeStep(inside, here, square, slots, now, beside, new, J))
             gap[inside], met[items] = day - met[items], day
             free += now[last[items] == t].tolist()
-        # a row that is a direction: that one alone
-        number = np.empty(m, int)
-        number[order] = np.arange(m) - first_rows[place[order]]
-        own = by_row[place]
-        local[own], weights[own] = number[own, None], np.append(1.0, np.zeros(1 + q))
+        own = by_row[place]  # a row that is a direction: that one alone
+        local[own], weights[own] = _within(place)[own, None], np.append(1.0, np.zeros(1 + q))
         row = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
         beside = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
         return cls(
@@ -149,8 +141,22 @@ class Layout:
         )
 
 
-def _sparse(weights: FloatArray, columns: IntArray, n_columns: int) -> Any:
-    """(r, n_columns) of r rows with the same number of entries each."""
+def _within(place: IntArray) -> IntArray:
+    """(m,) the number of each row among those of its step.
+
+    >>> _within(np.array([1, 0, 1])).tolist()
+    [0, 0, 1]
+    """
+    order, number = np.argsort(place, kind="stable"), np.empty(len(place), int)
+    number[order] = np.arange(len(place)) - np.searchsorted(place[order], place[order])
+    return number
+
+
+def _directions(rows: tuple[FloatArray, IntArray] | None, n_points: int) -> Any:
+    """(r, n_points) of rows with the same number of weights at points each; None: the points."""
+    points = np.arange(n_points)[:, None]
+    weights, columns = (np.ones((n_points, 1)), points) if rows is None else rows
     r, each = columns.shape
     pointers = each * np.arange(r + 1)
-    return csr_array((weights.ravel(), columns.ravel(), pointers), shape=(r, n_columns))
+    J = csr_array((weights.ravel(), columns.ravel(), pointers), shape=(r, n_points))
+    return J if r * n_points > DENSE_ENTRIES else J.toarray()
