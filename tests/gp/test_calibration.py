@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import penchant as pc
-from penchant.kernels import RBF, Independent
+from penchant.kernels import Independent
 from tests.simulation import duel_data
 
 
 def scores(model, pairs):
-    """Mean log-probability of the winners, as predicted, and without tempering."""
+    """Mean log-probability of the winners, as predicted, and without the slope."""
     plain = model.posterior_.prob(*pairs.T)
     return np.log(model.predict_proba(pairs)).mean(), np.log(plain).mean()
 
@@ -18,8 +18,7 @@ def scores(model, pairs):
 def test_answers_of_the_model_itself_are_calibrated(seed):
     rng = np.random.default_rng(seed)
     gp = pc.PreferenceGP().fit(None, duel_data(rng, 1.5 * rng.standard_normal(40), 1_500))
-    assert gp.report_.tempering == 1.0
-    assert 0.8 < gp.report_.slope < 1.25
+    assert 0.9 < gp.report_.slope < 1.1
 
 
 def two_levels(rng, n_answers):
@@ -34,24 +33,33 @@ def test_a_utility_of_two_levels_is_predicted_more_surely_than_a_gaussian_one_wo
     X, pairs = two_levels(rng, 600)
     gp = pc.PreferenceGP().fit(X, pc.Comparisons.from_pairs(*pairs[:100].T, items=range(200)))
     assert gp.report_.slope > 1.5
-    assert gp.report_.tempering < 0.5
-    tempered, plain = scores(gp, pairs[100:])
-    assert tempered > plain + 0.02
+    sloped, plain = scores(gp, pairs[100:])
+    assert sloped > plain + 0.02
 
 
-def test_too_bold_a_prior_is_told():
-    """A kernel that holds utilities to be smooth where they are not."""
+def test_too_bold_a_prior_is_corrected():
+    """A kernel that holds utilities to be far apart where they are not."""
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((60, 1))
-    data = duel_data(rng, 3.0 * rng.standard_normal(60), 200)
+    utility = 0.3 * rng.standard_normal(60)
+    data, asked = duel_data(rng, utility, 400), duel_data(rng, utility, 1_000)
     bold, right = (
-        pc.PreferenceGP(k, optimize=None).fit(X, data) for k in (RBF(2.0), Independent(9.0))
+        pc.PreferenceGP(k, optimize=None).fit(None, data)
+        for k in (Independent(25.0), Independent(0.09))
     )
-    assert bold.report_.slope < 0.85
+    assert bold.report_.slope < 0.7
     assert 0.85 < right.report_.slope < 1.2
+    sloped, plain = scores(bold, np.column_stack([asked.winner, asked.loser]))
+    assert sloped > plain + 0.05
 
 
-def test_the_tempering_is_saved_and_follows_new_answers(tmp_path):
+@pytest.mark.parametrize("seed", range(3))
+def test_few_answers_correct_nothing(seed):
+    rng = np.random.default_rng(seed)
+    gp = pc.PreferenceGP().fit(None, duel_data(rng, rng.standard_normal(10), 15))
+    assert gp.report_.slope == 1.0
+
+
+def test_the_slope_is_saved_and_follows_new_answers(tmp_path):
     rng = np.random.default_rng(0)
     X, pairs = two_levels(rng, 120)
     gp = pc.PreferenceGP().fit(X, pc.Comparisons.from_pairs(*pairs[:100].T, items=range(200)))
@@ -61,7 +69,7 @@ def test_the_tempering_is_saved_and_follows_new_answers(tmp_path):
     whole = pc.Comparisons.from_pairs(*pairs.T, items=range(200))
     told = pc.PreferenceGP(gp.kernel_, optimize=None).fit(gp_features(gp, X), whole)
     gp.tell([tuple(pair) for pair in pairs[100:].tolist()])
-    assert gp.report_.tempering == pytest.approx(told.report_.tempering, rel=1e-4)
+    assert gp.report_.slope == pytest.approx(told.report_.slope, rel=1e-4)
 
 
 def gp_features(gp, X):
@@ -81,4 +89,3 @@ def test_what_has_no_decided_pairs_is_not_judged(kind, rng):
         data = pc.Comparisons.from_choices([0, 1, 2], [[0, 1, 2]] * 3)
         gp = pc.PreferenceGP().fit(None, data)
     assert gp.report_.slope == 1.0
-    assert gp.report_.tempering == 1.0

@@ -120,8 +120,8 @@ class Posterior:
 
     universe: the items that the model was fitted on; target: the items looked at, by default
     the same. All index arguments are positions in `target`. widening: (r, q) G, or None for
-    nothing: see `items.cluster_robust`. effects: of order and covariates, or None. slope,
-    tempering: see `calibration`.
+    nothing: see `items.cluster_robust`. effects: of order and covariates, or None. slope:
+    predictions of answers take so many times the mean of a difference, see `calibration`.
     """
 
     kernel: Kernel
@@ -134,7 +134,6 @@ class Posterior:
     widening: FloatArray | None = None
     effects: EffectPosterior | None = None
     slope: float = 1.0
-    tempering: float = 1.0
 
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""

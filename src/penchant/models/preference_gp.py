@@ -296,8 +296,8 @@ class PreferenceGP(UtilityModel):
         """How inference went, the shares of the prior's sources, the calibration of predictions,
         and by how much correlated answers widen intervals."""
         learned = self._fitted().learned
-        entries = {**vars(learned.report), "shares": self.shares_}
-        entries |= {name: getattr(learned.posterior, name) for name in ("slope", "tempering")}
+        slope = getattr(learned.posterior, "slope", 1.0)
+        entries = {**vars(learned.report), "shares": self.shares_, "slope": slope}
         if self.drift is None and learned.posterior.widening is not None:
             entries["n_people"] = len(np.unique(learned.data.user))
             entries["widened"] = learned.posterior.widened
@@ -462,7 +462,7 @@ class PreferenceGP(UtilityModel):
         posterior = self._at(fitted, X)
         mean, var = posterior.difference(pairs[:, 0], pairs[:, 1], z)
         if isinstance(posterior, gp.Posterior):
-            var = posterior.tempering * var
+            mean = posterior.slope * mean
         return OutcomeProbabilities.of(posterior.likelihood, gp.Normal(mean, var))
 
     def _effects(self, fitted: Fitted) -> tables.Estimates:

@@ -581,14 +581,9 @@ class SourceShare(NamedTuple):
 
 @dataclass(frozen=True)
 class SourcesReport(gp.Report):
-    """How inference went, and the share of each source in the prior, see `shares`.
-
-    tempering: the factor of the variances of differences in probabilities of answers, one unless
-    another predicts each answer from all others clearly better.
-    """
+    """How inference went, and the share of each source in the prior, see `shares`."""
 
     shares: Mapping[str, SourceShare] = field(default_factory=dict)
-    tempering: float = 1.0
 
 
 def shares(

@@ -103,7 +103,6 @@ class ItemProblem:
                 lower=linalg.to_numpy(state.lower[:q, :q]),
                 coupling=linalg.to_numpy(state.lower[q:, :q]),
             )
-        slope, tempering, _ = calibrate(self.edges, solution)
         posterior = Posterior(
             kernel=hyper.kernel,
             likelihood=hyper.likelihood,
@@ -113,8 +112,7 @@ class ItemProblem:
             coefficients=state.coefficients[q:],
             lower=linalg.trailing_block(state.lower, q),
             effects=effects,
-            slope=slope,
-            tempering=tempering,
+            slope=calibrate(self.edges, solution).slope,
         )
         if self.people is None:
             return posterior

@@ -489,7 +489,6 @@ KINDS: dict[str, Kind] = {
             "lower": Array("r r", lower=True),
             "widening": Array("r _"),
             "slope": _POSITIVE,
-            "tempering": _POSITIVE,
             "effects": Nested({"r": "r"}),
         },
         _posterior,
