@@ -82,8 +82,6 @@ from penchant.gp.users.problem import UserHyper as UserHyper
 from penchant.gp.users.problem import UserProblem as UserProblem
 from penchant.gp.users.problem import UserSolution as UserSolution
 from penchant.gp.users.problem import choose_covariance as choose_covariance
-from penchant.gp.users.problem import correction as correction
-from penchant.gp.users.problem import own_slope as own_slope
 from penchant.gp.users.problem import rank_error as rank_error
 from penchant.gp.users.problem import residual_bound as residual_bound
 from penchant.gp.users.problem import scaled_start as scaled_start

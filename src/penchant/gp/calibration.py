@@ -16,8 +16,7 @@ from penchant.gp.loop import Solution
 from penchant.gp.posterior import Normal
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
-from penchant.likelihoods import Likelihood, Outcomes
-from penchant.numerics.types import FloatArray
+from penchant.likelihoods import Likelihood
 
 MOST_ANSWERS = 20_000
 """Rows that are looked at: they determine one number far better than needed."""
@@ -33,6 +32,9 @@ SURE_ERRORS = 1.5
 were learned from are predicted a little too well: of 20 to 60 exact answers the slope was up to
 twice what new answers asked for. In simulations of 10 to 400 answers without noise to mostly noise,
 this spread and these errors lost the least for what they gained."""
+SYSTEMATIC_ERROR = 0.1
+"""What the logarithm of a slope may be off by however many the answers. Answers from which a
+covariance was learned are predicted too well, and by fewer users than will predict new ones."""
 CLEAR_GAIN = 3.0
 """Nats by which another model must predict or explain answers better. Fewer come by chance."""
 
@@ -47,38 +49,37 @@ class LeaveOneOut(NamedTuple):
 
 def calibrate(rows: Rows, solution: Solution[Any, Any]) -> LeaveOneOut:
     """The calibration of predictions of single pairs; choices have no cavity."""
-    inference, outcomes, cliques = solution.inference, rows.outcomes, rows.outcomes.cliques
-    n = len(rows) - (0 if cliques is None else cliques.n_edges)
-    if not n:
-        return LeaveOneOut()
-    seen = np.unique(np.linspace(0, n - 1, min(n, MOST_ANSWERS)).astype(np.intp))
-    mean, var = inference.state.mean[seen], inference.state.var[seen]
-    some = outcomes.part(seen)
-    left = cavity(mean, var, inference.sites.part(seen), some.power)
-    others = Normal(left.mean, left.var)
-    return recalibrate(solution.hyper.likelihood, others, some, rows.count[seen])
+    inference, cliques = solution.inference, rows.outcomes.cliques
+    single = np.arange(len(rows) - (0 if cliques is None else cliques.n_edges))  # choices are last
+    rows, sites = rows.part(single), inference.sites.part(single)
+    mean, var = inference.state.mean[single], inference.state.var[single]
+    left = cavity(mean, var, sites, rows.outcomes.power)
+    return recalibrate(solution.hyper.likelihood, Normal(left.mean, left.var), rows)
 
 
-def recalibrate(
-    likelihood: Likelihood, others: Normal, outcomes: Outcomes, count: FloatArray
-) -> LeaveOneOut:
+def recalibrate(likelihood: Likelihood, others: Normal, rows: Rows) -> LeaveOneOut:
     """The slope of predictions (m,) of each answer by the others.
 
     It is the part of its posterior mean, in logarithms, that is beyond its error: few answers
-    change nothing. One for margins, whose noise is learned, and for ties alone.
+    change nothing. One for margins, whose noise is learned, for ties alone, and for the pairs of
+    choices, which predict each other.
     """
-    if outcomes.margin is not None:
+    if rows.outcomes.margin is not None or rows.are_discounted or not len(rows):
         return LeaveOneOut()
+    seen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_ANSWERS)).astype(np.intp))
+    mean, var, rows = others.mean[seen], others.var[seen], rows.part(seen)
+    outcomes = rows.outcomes
 
     def log_score(log_slope: float) -> float:
-        mean = np.exp(log_slope) * others.mean
-        return float(count @ likelihood.tilted(mean, others.var, outcomes).log_z)
+        log_z = likelihood.tilted(np.exp(log_slope) * mean, var, outcomes).log_z
+        return float(rows.count @ log_z)
 
     if outcomes.tie is not None and outcomes.tie.all():
         return LeaveOneOut(log_score=log_score(0.0))
     middle, error = _moments(log_score, 0.0, WIDEST)
     middle, error = _moments(log_score, middle, REACH * max(error, LEAST_ERROR))
-    beyond = float(np.sign(middle) * max(0.0, abs(middle) - SURE_ERRORS * error))
+    error = max(SURE_ERRORS * error, SYSTEMATIC_ERROR)
+    beyond = float(np.sign(middle) * max(0.0, abs(middle) - error))
     return LeaveOneOut(float(np.exp(beyond)), log_score(beyond))
 
 

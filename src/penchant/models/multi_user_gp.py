@@ -615,7 +615,7 @@ def problem_after(learned: UserState, data: Comparisons) -> gp.UserProblem:
 
 # The item covariance and the user kernel where none is given
 
-FREE_ITEMS, LOW_RANK_ITEMS = 60, (20, 400)
+FREE_ITEMS, LOW_RANK_ITEMS = 100, (20, 400)
 """Most items for a free covariance; fewest and most items for one of low rank."""
 DIRECTIONS = 4
 """Rank of that covariance."""
@@ -655,9 +655,9 @@ def maximize_choosing_covariance(
         word = choice.description + not_tried(problem, kernel)
     rng = as_rng(random_state) if n_restarts else None
     solution = gp.maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
-    slope = gp.own_slope(problem, solution) if slope is None else slope
+    slope = gp.calibrate(problem.edges, solution).slope if slope is None else slope
     if kernel is None:
-        solution = solution._replace(hyper=solution.hyper._replace(slope=gp.correction(slope)))
+        solution = solution._replace(hyper=solution.hyper._replace(slope=slope))
     return solution.with_report(slope=slope)
 
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
 from penchant.data import components
 from penchant.errors import DataError
 from penchant.gp import learn
-from penchant.gp.loop import Solution, dot, solve
+from penchant.gp.calibration import recalibrate
+from penchant.gp.loop import Solution, solve
 from penchant.gp.posterior import Basis, EffectPosterior, Normal
 from penchant.gp.protocol import Callback, Schedule, Settings
 from penchant.gp.rows import Rows
@@ -190,7 +190,7 @@ class UserHyper(NamedTuple):
     """K_u ⊗ K_x with K_u = sharing · user_kernel + (1 − sharing) · I, and a likelihood.
 
     slope: predictions of users' answers take so many times the posterior mean of a difference, see
-    `calibration_slope`; inference does not depend on it.
+    `calibration`; inference does not depend on it.
     """
 
     kernel: Kernel
@@ -520,56 +520,6 @@ def rank_error(state: ArrowState, bound: float) -> RankError:
     )
 
 
-# Calibration: whether predictions are too confident or too timid.
-#
-# A model of continuous utilities is timid about pairs made of votes or ratings, whatever its
-# variance: their few steps make such pairs predict each other better than utilities can. Its errors
-# show in the cavities, each of which predicts an answer from all others.
-
-
-SLOPE_SPREAD = 0.3
-"""Prior standard deviation of the logarithm of a slope: few answers say little about it."""
-SLOPE_ERROR = 0.1
-"""What the logarithm of a slope may be off by: the cavities of users from whom a covariance was
-learned are timid, those of other users miss that fewer users taught it. No more is corrected."""
-
-
-def calibration_slope(likelihood: Likelihood, cavities: Normal, rows: Rows) -> float:
-    """s at which the answers are likeliest if the means are s times those of the cavities.
-
-    Below one predictions are overconfident, above one timid. One for margins, whose noise is
-    learned, and for the pairs of choices, which predict each other.
-    """
-    mean, var = cavities
-    if rows.outcomes.margin is not None or rows.are_discounted:
-        return 1.0
-
-    def loss(log_slope: float) -> float:
-        log_z = likelihood.tilted(np.exp(log_slope) * mean, var, rows.outcomes).log_z
-        return 0.5 * (log_slope / SLOPE_SPREAD) ** 2 - dot(rows.count, log_z)
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))
-
-
-def correction(slope: float) -> float:
-    """The part of a slope that is beyond its error.
-
-    >>> correction(1.05), round(correction(1.5), 3)
-    (1.0, 1.357)
-    """
-    away = np.log(slope)
-    return float(np.exp(np.sign(away) * max(0.0, abs(away) - SLOPE_ERROR)))
-
-
-def own_slope(problem: UserProblem, solution: UserSolution) -> float:
-    """The slope by the cavities of the answers that were learned from, single pairs alone."""
-    rows, cliques = problem.edges, problem.edges.outcomes.cliques
-    n = len(rows) - (0 if cliques is None else cliques.n_edges)  # those of choices stand last
-    mean, var = _cavities(problem, solution)
-    single = Normal(mean[:n], var[:n])
-    return calibration_slope(solution.hyper.likelihood, single, rows.part(np.arange(n)))
-
-
 def _cavities(problem: UserProblem, solution: UserSolution) -> Normal:
     """(m,) predictions of each answer by all others."""
     state, power = solution.inference.state, problem.edges.outcomes.power
@@ -667,13 +617,11 @@ def choose_covariance(
                 known_so_far[is_scored] = each[is_scored]
     rows = both.edges
     slopes = {
-        name: calibration_slope(ends[name].likelihood, each, rows)
+        name: recalibrate(ends[name].likelihood, each, rows).slope
         for name, each in cavities.items()
     }
     density = {
-        name: ends[name]
-        .likelihood.tilted(correction(slopes[name]) * each.mean, each.var, rows.outcomes)
-        .log_z
+        name: ends[name].likelihood.tilted(slopes[name] * each.mean, each.var, rows.outcomes).log_z
         for name, each in cavities.items()
     }
     order = sorted(density, key=lambda name: name != fallback)

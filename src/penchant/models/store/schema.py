@@ -36,7 +36,7 @@ from penchant.numerics.dispatch import on_cpu
 from penchant.numerics.types import FloatArray, IntArray
 
 FORMAT = "penchant model"
-VERSION = 6
+VERSION = 7
 
 ESTIMATORS = (
     "CommunityGP",
