@@ -261,6 +261,13 @@ def sushi_of(n_users, n_communities):
     return communities.DataSet("sushi, 60 users", draw, range(2), printed, n_communities)
 
 
+@pytest.fixture
+def short_chains(monkeypatch):
+    """Chains of eight sweeps, enough for what is made of their numbers."""
+    monkeypatch.setattr(communities, "fit", partial(communities.fit, n_sweeps=8))
+
+
+@pytest.mark.usefixtures("short_chains")
 @pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 def test_communities_are_compared_with_everybodys_own():
     data = sushi_of(12, 8)
@@ -277,6 +284,7 @@ def test_communities_are_compared_with_everybodys_own():
     ]
 
 
+@pytest.mark.usefixtures("short_chains")
 @pytest.mark.filterwarnings("ignore::penchant.errors.ConvergenceWarning")
 def test_the_concentration_is_tuned_to_the_papers_number():
     numbers = communities.tune_concentration(sushi_of(30, 2), quick=True)

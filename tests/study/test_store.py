@@ -1,6 +1,7 @@
 """The store against a plain model of what it must do, and against what goes wrong."""
 
 import threading
+import time
 from itertools import combinations
 from pathlib import Path
 
@@ -268,6 +269,7 @@ def test_numbers_are_given_in_the_order_of_commits(database, voting):
             for event in study.read(studies.events_after, last):
                 seen.append(event.seq)
                 last = event.seq
+            time.sleep(0.001)  # without it writers wait for the interpreter's lock
 
     with another(database) as other:
         threads = [threading.Thread(target=write, args=(s,)) for s in (database, other) * 2]
