@@ -66,7 +66,11 @@ def test_shares_say_what_the_item_kernel_looks_at(fitted, data):
 
 @pytest.mark.parametrize(
     ("n", "said"),
-    [(60, ""), (61, "61 items are too many for a free"), (401, "few directions of taste (up to")],
+    [
+        (100, ""),
+        (101, "101 items are too many for a free"),
+        (401, "few directions of taste (up to"),
+    ],
 )
 def test_the_report_says_which_covariances_are_for_fewer_items(n, said):
     ring = np.arange(n)

@@ -289,7 +289,7 @@ class ComponentFit(NamedTuple):
     @property
     def posterior(self) -> gp.Posterior:
         """Over all items of the universe."""
-        return self.problem.posterior(self.solution)
+        return self.problem.uncalibrated(self.solution)
 
 
 def fit_community(

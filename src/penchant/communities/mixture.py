@@ -84,7 +84,7 @@ def infer_beside_effects(
         edges = replace(edges, shown=some.shown)
         problem = gp.ItemProblem(known.universe, edges, gp.Settings(RULE), max_rank)
         hyper = gp.ItemHyper(known.kernel, known.likelihood)
-        fitted = problem.posterior(gp.solve(problem, hyper)) if len(edges) else known
+        fitted = problem.uncalibrated(gp.solve(problem, hyper)) if len(edges) else known
         inferred.append(fitted)
     return tuple(inferred)
 

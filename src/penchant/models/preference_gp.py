@@ -461,7 +461,7 @@ class PreferenceGP(UtilityModel):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
         mean, var = posterior.difference(pairs[:, 0], pairs[:, 1], z)
-        if isinstance(posterior, gp.Posterior):
+        if self.kernel is None and isinstance(posterior, gp.Posterior):
             mean = posterior.slope * mean
         return OutcomeProbabilities.of(posterior.likelihood, gp.Normal(mean, var))
 

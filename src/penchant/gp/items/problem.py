@@ -91,7 +91,12 @@ class ItemProblem:
         return prior if shown is None else replace(prior, shown=shown, runs=self.edges.runs)
 
     def posterior(self, solution: ItemSolution) -> Posterior:
-        """Over all items of the universe."""
+        """Over all items of the universe, with the slope of its predictions."""
+        slope = calibrate(self.edges, solution).slope
+        return replace(self.uncalibrated(solution), slope=slope)
+
+    def uncalibrated(self, solution: ItemSolution) -> Posterior:
+        """The same without the slope, which costs more than all the rest."""
         hyper, prior, inference = solution
         state = inference.state
         q, effects = prior.n_effects, None
@@ -112,7 +117,6 @@ class ItemProblem:
             coefficients=state.coefficients[q:],
             lower=linalg.trailing_block(state.lower, q),
             effects=effects,
-            slope=calibrate(self.edges, solution).slope,
         )
         if self.people is None:
             return posterior
