@@ -201,7 +201,8 @@ class FittedMixture:
 
     def chances(self, votes: gp.Rows) -> FloatArray:
         """P(winner preferred) of each vote by the user's communities, without personal taste."""
-        each = (p.difference(votes.winner, votes.loser) for p in self.posteriors)
+        z = None if votes.shown is None else votes.shown.z
+        each = (p.difference(votes.winner, votes.loser, z) for p in self.posteriors)
         chances = [self.hyper.likelihood.prob(*difference) for difference in each]
         return np.einsum("cv,vc->v", chances, self.membership[votes.user])
 
@@ -382,10 +383,11 @@ class MixtureFitter:
         if self.personal is None:
             return None
         fixed, required = self.n_communities is not None, self.personal.required
-        if gp.has_covariates(self.data) and not required:  # communities have effects of their own
-            return None
         on_pairs = self._on_pairs(result, self.answers.voters)
-        varied = find_variation(on_pairs, required=required, fixed=fixed)
+        has_effects = gp.has_covariates(self.data)
+        varied = find_variation(
+            on_pairs, required=required, fixed=fixed, has_effects=has_effects
+        )
         if varied is None or on_pairs is result:
             return varied
         return varied._replace(evidence=result.objective + varied.evidence - on_pairs.objective)

@@ -81,6 +81,9 @@ CLEAR_EVIDENCE = 10.0
 without deviations."""
 MAX_ITEM_SHARE = 0.45
 """Share of an answer's noise that may be one item's: both items' together are less than all."""
+SMALL_COMMUNITY = 20
+"""Users a community, on average, below which held-out answers must speak for communities: small ones
+follow the tastes of their members, and their evidence cannot tell these from groups."""
 COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
 """Shares of taste that communities may explain, of which held-out answers choose one."""
 HELD_OUT = 0.2
@@ -645,11 +648,14 @@ class Variation(NamedTuple):
     is_clear: bool = True
 
 
-def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Variation | None:
+def find_variation(
+    result: SearchResult, *, required: bool, fixed: bool, has_effects: bool = False
+) -> Variation | None:
     """Communities with personal variation, their number chosen again by evidence.
 
     required: personal variation is asked for; else None where nothing speaks for it, or where it
-    would cost too much. fixed: the number of communities is given.
+    would cost too much. fixed: the number of communities is given. has_effects: of order or
+    covariates, which the evidence here leaves out.
     """
     mixture, plain = result.allocation.mixture, result.allocation.responsibilities
     answers, K = mixture.answers, result.n_communities
@@ -657,8 +663,10 @@ def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Vari
         return None
     if K == 1 and required:
         return Variation(plain, result.hyper, result.objective)
-    seen = required or _has_disagreement(result)
-    some, doubtful = _sample(result), Variation(plain, result.hyper, result.objective, False)
+    doubtful = Variation(plain, result.hyper, result.objective, False)
+    if has_effects and not required:
+        return doubtful
+    seen, some = required or _has_disagreement(result), _sample(result)
     if K == 1 and not seen:
         return doubtful if _has_item_effects(some) else None
     # without disagreement, only an evidence above that of the communities would matter
@@ -677,7 +685,8 @@ def find_variation(result: SearchResult, *, required: bool, fixed: bool) -> Vari
         evidence += gain
     is_broken = not required and answers.are_broken_choices  # which flatters all evidence
     if not required and (is_broken or evidence <= some.objective + CLEAR_EVIDENCE):
-        return doubtful if is_broken or _has_item_effects(some) else None
+        are_small = K > 1 and answers.n_users < SMALL_COMMUNITY * K
+        return doubtful if is_broken or are_small or _has_item_effects(some) else None
     evidence += result.objective - some.objective
     if modes is None:
         return Variation(np.ones((answers.n_users, 1)), single.allocation.model.hyper, evidence)

@@ -37,6 +37,8 @@ from penchant.gp.loop import infer as infer
 from penchant.gp.loop import solve as solve
 from penchant.gp.posterior import Basis as Basis
 from penchant.gp.posterior import EffectPosterior as EffectPosterior
+from penchant.gp.posterior import AS_IT_IS as AS_IT_IS
+from penchant.gp.posterior import Calibration as Calibration
 from penchant.gp.posterior import Normal as Normal
 from penchant.gp.posterior import Posterior as Posterior
 from penchant.gp.posterior import summarize_ranks as summarize_ranks

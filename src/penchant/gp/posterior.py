@@ -6,6 +6,7 @@ answers of one person go together, the weights' covariance is wider: lower⁻ᵀ
 G the `widening`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,6 +32,38 @@ class Normal(NamedTuple):
 
     mean: FloatArray
     var: FloatArray
+
+
+class Calibration(NamedTuple):
+    """Predictions of answers as an average over slopes s: differences of mean s m, variance √s v.
+
+    A slope above one predicts more surely. The variance follows so that no slope makes a
+    prediction sure where little is known. weights: of the slopes; they add up to one.
+    """
+
+    slopes: tuple[float, ...] = (1.0,)
+    weights: tuple[float, ...] = (1.0,)
+
+    @property
+    def slope(self) -> float:
+        """The mean slope, in logarithms.
+
+        >>> Calibration((1.0, 4.0), (0.5, 0.5)).slope
+        2.0
+        """
+        return float(np.exp(np.dot(self.weights, np.log(self.slopes))))
+
+    def differences(
+        self, plain: Normal, where: FloatArray | bool = True
+    ) -> Iterator[tuple[float, Normal]]:
+        """Each weight with the differences at its slope; at slope one elsewhere."""
+        for slope, weight in zip(self.slopes, self.weights, strict=True):
+            s = np.where(where, slope, 1.0)
+            yield weight, Normal(s * plain.mean, np.sqrt(s) * plain.var)
+
+
+AS_IT_IS = Calibration()
+"""Predictions of the posterior itself."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +153,8 @@ class Posterior:
 
     universe: the items that the model was fitted on; target: the items looked at, by default
     the same. All index arguments are positions in `target`. widening: (r, q) G, or None for
-    nothing: see `items.cluster_robust`. effects: of order and covariates, or None. slope:
-    predictions of answers take so many times the mean of a difference, see `calibration`.
+    nothing: see `items.cluster_robust`. effects: of order and covariates, or None. calibration: of
+    predictions of answers.
     """
 
     kernel: Kernel
@@ -133,7 +166,7 @@ class Posterior:
     lower: FloatArray
     widening: FloatArray | None = None
     effects: EffectPosterior | None = None
-    slope: float = 1.0
+    calibration: Calibration = AS_IT_IS
 
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""

@@ -200,18 +200,23 @@ Learn = Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution]
 def choose_sources(
     problem: gp.ItemProblem, start: gp.ItemHyper, learn: Learn
 ) -> tuple[gp.ItemHyper, gp.ItemSolution]:
-    """Learn with features and relations, or with either alone where that predicts clearly better.
+    """Learn with features and relations, or with either or neither where that predicts clearly
+    better.
 
     The evidence prefers the more flexible source. So each answer is predicted from all others: of
     few answers and features that were made from many, features alone hold their own by the evidence
-    where links predict better.
+    where links predict better. Of answers about items of a few grades, features that say little of
+    these are taken for much; then an effect of each item predicts better alone.
     """
     best = maximize_with_relevance(problem, start, learn)
     items = problem.universe
-    if items.X is None or not items.relations:
+    if (items.X is None and not items.relations) or problem.max_rank is not None:
         return best
+    fewer = [replace(items, X=None, relations={})]
+    if items.X is not None and items.relations:
+        fewer += [replace(items, relations={}), replace(items, X=None)]
     score = gp.calibrate(problem.edges, best[1]).log_score
-    for some in (replace(items, relations={}), replace(items, X=None)):
+    for some in fewer:
         alone = start._replace(kernel=balanced_kernel(some, problem.max_rank))
         tried = maximize_with_relevance(problem, alone, learn)
         its = gp.calibrate(problem.edges, tried[1]).log_score

@@ -472,8 +472,7 @@ class MultiUserGP(UtilityModel):
         time: FloatArray | None = None,
     ) -> OutcomeProbabilities:
         posterior = self._at(fitted, X)
-        difference = posterior.known_differences(users, pairs[:, 0], pairs[:, 1], z)
-        return OutcomeProbabilities.of(posterior.likelihood, difference)
+        return OutcomeProbabilities.of_users(posterior, users, pairs, z)
 
     def _effects(self, fitted: Fitted) -> Estimates:
         posterior: gp.UserPosteriors = fitted.learned.posterior
@@ -648,17 +647,19 @@ def maximize_choosing_covariance(
     start: with the kernel that is given, or with that of the features.
     """
     begin: gp.StartingPoint | None = None
-    word, slope = "", None
+    word, calibration = "", None
     if not isinstance(kernel, Kernel):
         choice = _choose_covariance(problem, start, kernel, watch)
-        start, begin, slope = choice.start, gp.StartingPoint(choice.theta), choice.slope
+        start, begin = choice.start, gp.StartingPoint(choice.theta)
+        calibration = choice.calibration
         word = choice.description + not_tried(problem, kernel)
     rng = as_rng(random_state) if n_restarts else None
     solution = gp.maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
-    slope = gp.calibrate(problem.edges, solution).slope if slope is None else slope
+    if calibration is None:
+        calibration = gp.calibrate(problem.edges, solution).calibration
     if kernel is None:
-        solution = solution._replace(hyper=solution.hyper._replace(slope=slope))
-    return solution.with_report(slope=slope)
+        solution = solution._replace(hyper=solution.hyper._replace(calibration=calibration))
+    return solution.with_report(slope=calibration.slope)
 
 
 def not_tried(problem: gp.UserProblem, kernel: str | None) -> str:

@@ -27,11 +27,32 @@ class OutcomeProbabilities(NamedTuple):
     loss: FloatArray
 
     @classmethod
-    def of(cls, likelihood: Likelihood, difference: gp.Normal) -> "OutcomeProbabilities":
-        """Of pairs whose difference of utilities is normal."""
-        mean, var = difference
-        win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
-        return cls(win, likelihood.prob_tie(mean, var), loss)
+    def of(
+        cls,
+        likelihood: Likelihood,
+        difference: gp.Normal,
+        calibration: gp.Calibration = gp.AS_IT_IS,
+        where: Any = True,
+    ) -> "OutcomeProbabilities":
+        """Of pairs whose difference of utilities is normal. where: what is calibrated."""
+        total = np.zeros((3, len(difference.mean)))
+        for weight, (mean, var) in calibration.differences(difference, where):
+            win, loss = likelihood.prob(mean, var), likelihood.prob(-mean, var)
+            total += weight * np.stack([win, likelihood.prob_tie(mean, var), loss])
+        return cls(*total)
+
+    @classmethod
+    def of_users(
+        cls,
+        posterior: gp.UserPosteriors,
+        users: IntArray | None,
+        pairs: IntArray,
+        z: FloatArray | None,
+    ) -> "OutcomeProbabilities":
+        """Of pairs that each user compares, or people at large where a user is −1, or None."""
+        difference = posterior.known_differences(users, pairs[:, 0], pairs[:, 1], z)
+        is_known = False if users is None else users >= 0
+        return cls.of(posterior.likelihood, difference, posterior.calibration, is_known)
 
     def given_decision(self, ties: bool) -> FloatArray:
         """P(first preferred), (k,), given that one is; with ties, (k, 3) of all three."""

@@ -296,7 +296,7 @@ class PreferenceGP(UtilityModel):
         """How inference went, the shares of the prior's sources, the calibration of predictions,
         and by how much correlated answers widen intervals."""
         learned = self._fitted().learned
-        slope = getattr(learned.posterior, "slope", 1.0)
+        slope = learned.posterior.calibration.slope
         entries = {**vars(learned.report), "shares": self.shares_, "slope": slope}
         if self.drift is None and learned.posterior.widening is not None:
             entries["n_people"] = len(np.unique(learned.data.user))
@@ -460,10 +460,9 @@ class PreferenceGP(UtilityModel):
         if isinstance(known := fitted.learned.posterior, gp.PathPosterior):
             known.check(len(pairs))  # also where X has items that are alike at all times
         posterior = self._at(fitted, X)
-        mean, var = posterior.difference(pairs[:, 0], pairs[:, 1], z)
-        if self.kernel is None and isinstance(posterior, gp.Posterior):
-            mean = posterior.slope * mean
-        return OutcomeProbabilities.of(posterior.likelihood, gp.Normal(mean, var))
+        difference = posterior.difference(pairs[:, 0], pairs[:, 1], z)
+        calibration = posterior.calibration if self.kernel is None else gp.AS_IT_IS
+        return OutcomeProbabilities.of(posterior.likelihood, difference, calibration)
 
     def _effects(self, fitted: Fitted) -> tables.Estimates:
         posterior: gp.Posterior = fitted.learned.posterior

@@ -91,12 +91,12 @@ class ItemProblem:
         return prior if shown is None else replace(prior, shown=shown, runs=self.edges.runs)
 
     def posterior(self, solution: ItemSolution) -> Posterior:
-        """Over all items of the universe, with the slope of its predictions."""
-        slope = calibrate(self.edges, solution).slope
-        return replace(self.uncalibrated(solution), slope=slope)
+        """Over all items of the universe, with the calibration of its predictions."""
+        calibration = calibrate(self.edges, solution).calibration
+        return replace(self.uncalibrated(solution), calibration=calibration)
 
     def uncalibrated(self, solution: ItemSolution) -> Posterior:
-        """The same without the slope, which costs more than all the rest."""
+        """The same without the calibration, which costs more than all the rest."""
         hyper, prior, inference = solution
         state = inference.state
         q, effects = prior.n_effects, None

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penchant.gp.posterior import Basis, EffectPosterior, Normal, Posterior
+from penchant.gp.posterior import (
+    AS_IT_IS,
+    Basis,
+    Calibration,
+    EffectPosterior,
+    Normal,
+    Posterior,
+)
 from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
 from penchant.gp.users.arrowhead import eliminate, outer_products
@@ -395,8 +402,8 @@ class UserPosteriors:
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
     sites these are. effects: of how comparisons were made, joint with W; users who came later take
-    them at their means. slope: of predictions, see `UserHyper`. device: where stacks of users live;
-    a pickled copy has none.
+    them at their means. calibration: of predictions of known users' answers. device: where stacks of
+    users live; a pickled copy has none.
     """
 
     kernel: Kernel
@@ -414,7 +421,7 @@ class UserPosteriors:
     n_fitted: int
     kept: ActiveSet | None = None
     effects: EffectPosterior | None = None
-    slope: float = 1.0
+    calibration: Calibration = AS_IT_IS
     device: Device = field(default=CPU, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -555,15 +562,13 @@ class UserPosteriors:
     def known_differences(
         self, users: IntArray | None, first: IntArray, second: IntArray, z: FloatArray | None = None
     ) -> Normal:
-        """`differences` of known users as they predict answers, their means times the slope; and
-        the population's where a user is −1, or None."""
+        """`differences` of known users, and the population's where a user is −1, or None."""
         if users is None:
             return self.population().difference(first, second, z)
         mean, var = np.empty((2, len(first)))
         known = users >= 0
         here = (users[known], first[known], second[known])
         mean[known], var[known] = self.differences(*here, None if z is None else z[:, known])
-        mean[known] *= self.slope
         if not known.all():
             there = (first[~known], second[~known], None if z is None else z[:, ~known])
             mean[~known], var[~known] = self.population().difference(*there)

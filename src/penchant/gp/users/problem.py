@@ -10,9 +10,9 @@ from scipy.special import expit, logit
 from penchant.data import components
 from penchant.errors import DataError
 from penchant.gp import learn
-from penchant.gp.calibration import recalibrate
+from penchant.gp.calibration import log_density, recalibrate
 from penchant.gp.loop import Solution, solve
-from penchant.gp.posterior import Basis, EffectPosterior, Normal
+from penchant.gp.posterior import AS_IT_IS, Basis, Calibration, EffectPosterior, Normal
 from penchant.gp.protocol import Callback, Schedule, Settings
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
@@ -189,15 +189,14 @@ EM = Schedule(rounds=300, tolerance=1e-5)
 class UserHyper(NamedTuple):
     """K_u ⊗ K_x with K_u = sharing · user_kernel + (1 − sharing) · I, and a likelihood.
 
-    slope: predictions of users' answers take so many times the posterior mean of a difference, see
-    `calibration`; inference does not depend on it.
+    calibration: of predictions of users' answers; inference does not depend on it.
     """
 
     kernel: Kernel
     user_kernel: Kernel
     sharing: float
     likelihood: Likelihood
-    slope: float = 1.0
+    calibration: Calibration = AS_IT_IS
 
     @property
     def theta(self) -> FloatArray:
@@ -336,7 +335,7 @@ class UserProblem:
             sites=UserSites.of(self.edges, inference.sites, effects),
             n_fitted=len(self.users),
             effects=effects,
-            slope=hyper.slope,
+            calibration=hyper.calibration,
         ).on(self.device)
 
     def predict(self, posterior: UserPosteriors, rows: IntArray) -> tuple[IntArray, Normal]:
@@ -554,15 +553,15 @@ Start = Callable[[UserHyper], UserHyper]
 class CovarianceChoice:
     """The chosen candidate: its start (the centre of its prior), and its theta so far.
 
-    scores: mean log predictive density of left-out answers, by candidate. slope: of the chosen
-    candidate's predictions of them; None where no candidate was scored.
+    scores: mean log predictive density of left-out answers, by candidate. calibration: of the
+    chosen candidate's predictions of them; None where no candidate was scored.
     """
 
     name: str
     start: UserHyper
     theta: FloatArray
     scores: Mapping[str, float]
-    slope: float | None = None
+    calibration: Calibration | None = None
 
     @property
     def description(self) -> str:
@@ -616,19 +615,16 @@ def choose_covariance(
             for known_so_far, each in zip(cavities[name], found, strict=True):
                 known_so_far[is_scored] = each[is_scored]
     rows = both.edges
-    slopes = {
-        name: recalibrate(ends[name].likelihood, each, rows).slope
-        for name, each in cavities.items()
-    }
-    density = {
-        name: ends[name].likelihood.tilted(slopes[name] * each.mean, each.var, rows.outcomes).log_z
-        for name, each in cavities.items()
-    }
+    calibrations, density = {}, {}
+    for name, each in cavities.items():
+        likelihood = ends[name].likelihood
+        calibrations[name] = recalibrate(likelihood, each, rows).calibration
+        density[name] = log_density(likelihood, calibrations[name], each, rows)
     order = sorted(density, key=lambda name: name != fallback)
     best = _simplest_good({name: density[name] for name in order}, rows)
     scores = {name: float(np.average(each, weights=rows.count)) for name, each in density.items()}
     start, theta = _in_frame(starts[best], ends[best])
-    return CovarianceChoice(best, start, theta, scores, slopes[best])
+    return CovarianceChoice(best, start, theta, scores, calibrations[best])
 
 
 def _simplest_good(density: Mapping[str, FloatArray], votes: Rows) -> str:

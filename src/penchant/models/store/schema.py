@@ -36,7 +36,7 @@ from penchant.numerics.dispatch import on_cpu
 from penchant.numerics.types import FloatArray, IntArray
 
 FORMAT = "penchant model"
-VERSION = 7
+VERSION = 8
 
 ESTIMATORS = (
     "CommunityGP",
@@ -463,7 +463,7 @@ KINDS: dict[str, Kind] = {
         "penchant.models.features:Scaling", {"center": Array("d"), "scale": Array("d", low=TINY)}
     ),
     "item hyperparameters": Kind("penchant.gp:ItemHyper"),
-    "user hyperparameters": Kind("penchant.gp:UserHyper", {"sharing": _SHARE, "slope": _POSITIVE}),
+    "user hyperparameters": Kind("penchant.gp:UserHyper", {"sharing": _SHARE}),
     "path hyperparameters": Kind(
         "penchant.gp:PathHyper", {"variance": _POSITIVE, "timescale": _POSITIVE}
     ),
@@ -488,7 +488,6 @@ KINDS: dict[str, Kind] = {
             "coefficients": Array("r"),
             "lower": Array("r r", lower=True),
             "widening": Array("r _"),
-            "slope": _POSITIVE,
             "effects": Nested({"r": "r"}),
         },
         _posterior,
@@ -503,12 +502,15 @@ KINDS: dict[str, Kind] = {
             "coupling": Array("r q"),
         },
     ),
+    "calibration": Kind(
+        "penchant.gp:Calibration",
+        {"slopes": Array("k", low=TINY), "weights": Array("k", low=0.0, high=1.0)},
+    ),
     "calendar": Kind("penchant.gp:TimeGrid", {"length": _POSITIVE}),
     "posterior of users": Kind(
         "penchant.gp:UserPosteriors",
         {
             "sharing": _SHARE,
-            "slope": _POSITIVE,
             "items": Nested({"n": "items", "d": "d"}),
             "users": Nested({"n": "users"}),
             "target": Nested({"d": "d"}),
