@@ -47,17 +47,16 @@ def test_too_bold_a_prior_that_was_given_is_told_and_kept():
         for k in (Independent(25.0), Independent(0.09))
     )
     assert bold.report_.slope < 0.7
-    assert 0.7 < right.report_.slope < 1.3
+    assert right.report_.slope == 1.0
     sloped, plain = scores(bold, np.column_stack([asked.winner, asked.loser]))
     assert sloped == plain
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_few_answers_correct_little(seed):
+def test_few_answers_correct_nothing(seed):
     rng = np.random.default_rng(seed)
     gp = pc.PreferenceGP().fit(None, duel_data(rng, rng.standard_normal(10), 15))
-    pairs = np.array([(i, j) for i in range(10) for j in range(i)])
-    assert gp.predict_proba(pairs) == pytest.approx(gp.posterior_.prob(*pairs.T), abs=0.05)
+    assert gp.report_.slope == 1.0
 
 
 def test_answers_that_all_agree_do_not_make_predictions_certain():

@@ -282,7 +282,7 @@ def test_pairs_made_of_a_few_steps_are_predicted_as_sharply_as_they_are(rng, tmp
     np.testing.assert_allclose(read.predict_proba(pairs, who), p, atol=1e-9)
     told = read.tell([(0, 1)], user=3, reconverge=True)
     assert told.report_.slope == model.report_.slope
-    assert told.posterior_.slope == model.posterior_.slope
+    assert told.posterior_.calibration == model.posterior_.calibration
     # what predicts a person's other answers says nothing about people at large
     population = model.posterior_.population().difference(*pairs.T)
     np.testing.assert_allclose(model.predict_proba(pairs), Probit().prob(*population))
@@ -292,10 +292,10 @@ def test_calibrated_predictions_stay_as_they_are(rng):
     train, _ = study(rng, steps=None)
     model = MultiUserGP(progress=False).fit(None, train)
     assert 0.9 < model.report_.slope < 1.1
-    assert model.posterior_.slope == 1.0
+    assert model.posterior_.calibration.slope == 1.0
     given = MultiUserGP(Independent(), progress=False).fit(None, train)
     assert given.report_.slope == pytest.approx(model.report_.slope, abs=0.1)
-    assert given.posterior_.slope == 1.0
+    assert given.posterior_.calibration.slope == 1.0
 
 
 def sushi_split(n_users, k, seed):

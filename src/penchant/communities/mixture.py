@@ -385,9 +385,7 @@ class MixtureFitter:
         fixed, required = self.n_communities is not None, self.personal.required
         on_pairs = self._on_pairs(result, self.answers.voters)
         has_effects = gp.has_covariates(self.data)
-        varied = find_variation(
-            on_pairs, required=required, fixed=fixed, has_effects=has_effects
-        )
+        varied = find_variation(on_pairs, required=required, fixed=fixed, has_effects=has_effects)
         if varied is None or on_pairs is result:
             return varied
         return varied._replace(evidence=result.objective + varied.evidence - on_pairs.objective)

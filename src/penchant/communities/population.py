@@ -81,9 +81,6 @@ CLEAR_EVIDENCE = 10.0
 without deviations."""
 MAX_ITEM_SHARE = 0.45
 """Share of an answer's noise that may be one item's: both items' together are less than all."""
-SMALL_COMMUNITY = 20
-"""Users a community, on average, below which held-out answers must speak for communities: small ones
-follow the tastes of their members, and their evidence cannot tell these from groups."""
 COMMUNAL_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
 """Shares of taste that communities may explain, of which held-out answers choose one."""
 HELD_OUT = 0.2
@@ -685,8 +682,7 @@ def find_variation(
         evidence += gain
     is_broken = not required and answers.are_broken_choices  # which flatters all evidence
     if not required and (is_broken or evidence <= some.objective + CLEAR_EVIDENCE):
-        are_small = K > 1 and answers.n_users < SMALL_COMMUNITY * K
-        return doubtful if is_broken or are_small or _has_item_effects(some) else None
+        return doubtful if is_broken or _has_item_effects(some) else None
     evidence += result.objective - some.objective
     if modes is None:
         return Variation(np.ones((answers.n_users, 1)), single.allocation.model.hyper, evidence)

@@ -35,12 +35,12 @@ from penchant.gp.loop import Solution as Solution
 from penchant.gp.loop import gradient as gradient
 from penchant.gp.loop import infer as infer
 from penchant.gp.loop import solve as solve
+from penchant.gp.posterior import AS_IT_IS as AS_IT_IS
 from penchant.gp.posterior import Basis as Basis
 from penchant.gp.posterior import EffectPosterior as EffectPosterior
-from penchant.gp.posterior import AS_IT_IS as AS_IT_IS
-from penchant.gp.posterior import Calibration as Calibration
 from penchant.gp.posterior import Normal as Normal
 from penchant.gp.posterior import Posterior as Posterior
+from penchant.gp.posterior import Recalibration as Recalibration
 from penchant.gp.posterior import summarize_ranks as summarize_ranks
 from penchant.gp.protocol import Callback as Callback
 from penchant.gp.protocol import Inference as Inference

@@ -1,14 +1,15 @@
 """Whether predictions are too bold or too timid, by predicting every answer from all others.
 
-EP's cavity is the prediction of an answer by the others, and costs nothing more. The slope multiplies
-the means of differences: answers are likeliest at one where probabilities are right, below one where
-they are too bold. A utility of only two levels, for example, is known better than a Gaussian one
-would be, whatever its variance.
+EP's cavity is the prediction of an answer by the others, and costs nothing more. The slope
+multiplies the means of differences: answers are likeliest at one where probabilities are right,
+below one where they are too bold. A utility of only two levels, for example, is known better than a
+Gaussian one would be, whatever its variance.
 
 Either predictions are right as they are, up to an error that all answers share, or their slope is
-unknown: log s ~ N(0, SLOPE_SPREAD²). Both are as likely to begin with, and predictions are the
-average over what the answers leave of either. Few answers so change little, and one answer that
-contradicts the others does not undo what a single best slope would promise.
+unknown: log s ~ N(0, SLOPE_SPREAD²). Both are as likely to begin with. Where the answers make the
+second more likely, predictions are the average over what they leave of both; else nothing changes.
+So few answers change nothing, and one answer that contradicts the others costs less than under a
+single best slope.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from penchant.gp.loop import Solution
-from penchant.gp.posterior import AS_IT_IS, Calibration, Normal
+from penchant.gp.posterior import AS_IT_IS, Normal, Recalibration
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
 from penchant.likelihoods import Likelihood
@@ -33,8 +34,8 @@ SYSTEMATIC_ERROR = 0.1
 covariance was learned are predicted too well, and by fewer users than will predict new ones."""
 POWER = 0.5
 """Of the likelihood of the answers: they predict each other, and hyperparameters were learned from
-them. In simulations of 12 to 300 answers without noise to mostly noise, new answers gained as much
-as with the whole likelihood, and the worst losses were a third."""
+them. In 400 simulations, of 12 to 300 answers without noise to mostly noise, new answers gained
+.009 nats and lost .06 at worst; with the whole likelihood .012 and .2."""
 GRID = np.linspace(-1.0, 1.0, 25)
 """Points of a grid of logarithms of slopes, in units of its reach."""
 REACH, LEAST_ERROR = 4.0, 0.1
@@ -43,8 +44,6 @@ one, which reaches two prior standard deviations, can tell."""
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
 """Standard deviations from the mean at which a normal distribution is averaged over."""
-NEGLIGIBLE = 1e-3
-"""Weight that is left out."""
 CLEAR_GAIN = 3.0
 """Nats by which another model must predict or explain answers better. Fewer come by chance."""
 
@@ -53,7 +52,7 @@ class LeaveOneOut(NamedTuple):
     """calibration: of predictions of answers. log_score: nats of all answers, each predicted from
     the others so."""
 
-    calibration: Calibration = AS_IT_IS
+    calibration: Recalibration = AS_IT_IS
     log_score: float = float("nan")
 
 
@@ -92,7 +91,7 @@ def recalibrate(likelihood: Likelihood, others: Normal, rows: Rows) -> LeaveOneO
 
 
 def log_density(
-    likelihood: Likelihood, calibration: Calibration, others: Normal, rows: Rows
+    likelihood: Likelihood, calibration: Recalibration, others: Normal, rows: Rows
 ) -> FloatArray:
     """(m,) log density of each answer."""
     each = [
@@ -102,19 +101,17 @@ def log_density(
     return np.asarray(logsumexp(each, axis=0))
 
 
-def _average(log_power: Callable[[float], float]) -> Calibration:
+def _average(log_power: Callable[[float], float]) -> Recalibration:
     """Over the posterior of the logarithm of the slope, given a function of it."""
     middle, error, _ = _moments(log_power, 0.0, 2.0 * SLOPE_SPREAD)
     middle, error, free = _moments(log_power, middle, REACH * max(error, LEAST_ERROR))
     right = logsumexp([log_power(SYSTEMATIC_ERROR * x) for x in NODES], b=NODE_WEIGHTS)
     weight = float(expit(free - right))
-    if weight < NEGLIGIBLE:
+    if weight <= 0.5:
         return AS_IT_IS
     middle = float(np.sign(middle) * max(0.0, abs(middle) - SYSTEMATIC_ERROR))
     weights, slopes = weight * NODE_WEIGHTS, np.exp(middle + error * NODES)
-    if weight > 1.0 - NEGLIGIBLE:
-        return Calibration(tuple(slopes.tolist()), tuple(NODE_WEIGHTS.tolist()))
-    return Calibration((1.0, *slopes.tolist()), (1.0 - weight, *weights.tolist()))
+    return Recalibration((1.0, *slopes.tolist()), (1.0 - weight, *weights.tolist()))
 
 
 def _moments(

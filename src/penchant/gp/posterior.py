@@ -34,7 +34,7 @@ class Normal(NamedTuple):
     var: FloatArray
 
 
-class Calibration(NamedTuple):
+class Recalibration(NamedTuple):
     """Predictions of answers as an average over slopes s: differences of mean s m, variance √s v.
 
     A slope above one predicts more surely. The variance follows so that no slope makes a
@@ -48,7 +48,7 @@ class Calibration(NamedTuple):
     def slope(self) -> float:
         """The mean slope, in logarithms.
 
-        >>> Calibration((1.0, 4.0), (0.5, 0.5)).slope
+        >>> Recalibration((1.0, 4.0), (0.5, 0.5)).slope
         2.0
         """
         return float(np.exp(np.dot(self.weights, np.log(self.slopes))))
@@ -62,7 +62,7 @@ class Calibration(NamedTuple):
             yield weight, Normal(s * plain.mean, np.sqrt(s) * plain.var)
 
 
-AS_IT_IS = Calibration()
+AS_IT_IS = Recalibration()
 """Predictions of the posterior itself."""
 
 
@@ -166,7 +166,7 @@ class Posterior:
     lower: FloatArray
     widening: FloatArray | None = None
     effects: EffectPosterior | None = None
-    calibration: Calibration = AS_IT_IS
+    calibration: Recalibration = AS_IT_IS
 
     def at(self, target: Inputs | None) -> "Posterior":
         """The same posterior, looked at on other items (new ones, or a subset), if any."""

@@ -493,7 +493,9 @@ class CommunityGP(UtilityModel):
         found: FittedMixture = fitted.learned
         target, (first, second) = fitted.new_items(X), pairs.T
         if found.personal is not None:
-            return OutcomeProbabilities.of_users(found.personal.posterior.at(target), users, pairs, z)
+            return OutcomeProbabilities.of_users(
+                found.personal.posterior.at(target), users, pairs, z
+            )
         shares = np.broadcast_to(found.shares(users), (len(pairs), len(found.posteriors)))
         total = np.zeros((3, len(pairs)))
         for share, community in zip(shares.T, found.at(target), strict=True):

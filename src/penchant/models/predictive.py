@@ -31,7 +31,7 @@ class OutcomeProbabilities(NamedTuple):
         cls,
         likelihood: Likelihood,
         difference: gp.Normal,
-        calibration: gp.Calibration = gp.AS_IT_IS,
+        calibration: gp.Recalibration = gp.AS_IT_IS,
         where: Any = True,
     ) -> "OutcomeProbabilities":
         """Of pairs whose difference of utilities is normal. where: what is calibrated."""

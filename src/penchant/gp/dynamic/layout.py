@@ -157,6 +157,9 @@ def _directions(rows: tuple[FloatArray, IntArray] | None, n_points: int) -> Any:
     points = np.arange(n_points)[:, None]
     weights, columns = (np.ones((n_points, 1)), points) if rows is None else rows
     r, each = columns.shape
-    pointers = each * np.arange(r + 1)
-    J = csr_array((weights.ravel(), columns.ravel(), pointers), shape=(r, n_points))
-    return J if r * n_points > DENSE_ENTRIES else J.toarray()
+    if r * n_points > DENSE_ENTRIES:
+        pointers = each * np.arange(r + 1)
+        return csr_array((weights.ravel(), columns.ravel(), pointers), shape=(r, n_points))
+    J = np.zeros((r, n_points))
+    J[np.arange(r)[:, None], columns] = weights
+    return J

@@ -15,10 +15,10 @@ import numpy as np
 from penchant.gp.posterior import (
     AS_IT_IS,
     Basis,
-    Calibration,
     EffectPosterior,
     Normal,
     Posterior,
+    Recalibration,
 )
 from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
@@ -402,8 +402,8 @@ class UserPosteriors:
     shared_mean: (r_u, r) and shared_lower: the posterior of W. Users from `n_fitted` on came
     later: W does not know their sites, they are conditioned on it. kept: with Sparse-EP, whose
     sites these are. effects: of how comparisons were made, joint with W; users who came later take
-    them at their means. calibration: of predictions of known users' answers. device: where stacks of
-    users live; a pickled copy has none.
+    them at their means. calibration: of predictions of known users' answers. device: where stacks
+    of users live; a pickled copy has none.
     """
 
     kernel: Kernel
@@ -421,7 +421,7 @@ class UserPosteriors:
     n_fitted: int
     kept: ActiveSet | None = None
     effects: EffectPosterior | None = None
-    calibration: Calibration = AS_IT_IS
+    calibration: Recalibration = AS_IT_IS
     device: Device = field(default=CPU, init=False)
 
     def __getstate__(self) -> dict[str, Any]:

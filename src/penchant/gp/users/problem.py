@@ -12,7 +12,7 @@ from penchant.errors import DataError
 from penchant.gp import learn
 from penchant.gp.calibration import log_density, recalibrate
 from penchant.gp.loop import Solution, solve
-from penchant.gp.posterior import AS_IT_IS, Basis, Calibration, EffectPosterior, Normal
+from penchant.gp.posterior import AS_IT_IS, Basis, EffectPosterior, Normal, Recalibration
 from penchant.gp.protocol import Callback, Schedule, Settings
 from penchant.gp.rows import Rows
 from penchant.gp.rules import cavity
@@ -196,7 +196,7 @@ class UserHyper(NamedTuple):
     user_kernel: Kernel
     sharing: float
     likelihood: Likelihood
-    calibration: Calibration = AS_IT_IS
+    calibration: Recalibration = AS_IT_IS
 
     @property
     def theta(self) -> FloatArray:
@@ -561,7 +561,7 @@ class CovarianceChoice:
     start: UserHyper
     theta: FloatArray
     scores: Mapping[str, float]
-    calibration: Calibration | None = None
+    calibration: Recalibration | None = None
 
     @property
     def description(self) -> str:
@@ -616,10 +616,10 @@ def choose_covariance(
                 known_so_far[is_scored] = each[is_scored]
     rows = both.edges
     calibrations, density = {}, {}
-    for name, each in cavities.items():
+    for name, left_out in cavities.items():
         likelihood = ends[name].likelihood
-        calibrations[name] = recalibrate(likelihood, each, rows).calibration
-        density[name] = log_density(likelihood, calibrations[name], each, rows)
+        calibrations[name] = recalibrate(likelihood, left_out, rows).calibration
+        density[name] = log_density(likelihood, calibrations[name], left_out, rows)
     order = sorted(density, key=lambda name: name != fallback)
     best = _simplest_good({name: density[name] for name in order}, rows)
     scores = {name: float(np.average(each, weights=rows.count)) for name, each in density.items()}

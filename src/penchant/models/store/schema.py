@@ -503,7 +503,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "calibration": Kind(
-        "penchant.gp:Calibration",
+        "penchant.gp:Recalibration",
         {"slopes": Array("k", low=TINY), "weights": Array("k", low=0.0, high=1.0)},
     ),
     "calendar": Kind("penchant.gp:TimeGrid", {"length": _POSITIVE}),
