@@ -95,10 +95,10 @@ def log_density(
 ) -> FloatArray:
     """(m,) log density of each answer."""
     each = [
-        np.log(weight) + likelihood.tilted(*difference, rows.outcomes).log_z
-        for weight, difference in calibration.differences(others)
+        likelihood.tilted(*difference, rows.outcomes).log_z
+        for _, difference in calibration.differences(others)
     ]
-    return np.asarray(logsumexp(each, axis=0))
+    return np.asarray(logsumexp(each, axis=0, b=np.array(calibration.weights)[:, None]))
 
 
 def _average(log_power: Callable[[float], float]) -> Recalibration:
