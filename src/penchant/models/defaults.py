@@ -197,6 +197,10 @@ def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
 Learn = Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution]
 
 
+WITHIN_REACH = 20.0
+"""Nats of the answers left out that learning the variance of independent items may gain."""
+
+
 def choose_sources(
     problem: gp.ItemProblem, start: gp.ItemHyper, learn: Learn
 ) -> tuple[gp.ItemHyper, gp.ItemSolution]:
@@ -212,10 +216,14 @@ def choose_sources(
     items = problem.universe
     if (items.X is None and not items.relations) or problem.max_rank is not None:
         return best
-    fewer = [replace(items, X=None, relations={})]
+    fewer = []
     if items.X is not None and items.relations:
-        fewer += [replace(items, relations={}), replace(items, X=None)]
+        fewer = [replace(items, relations={}), replace(items, X=None)]
     score = gp.calibrate(problem.edges, best[1]).log_score
+    variance = 0.5 * difference_variance(best[1].hyper.kernel, items)
+    plain = gp.solve(problem, best[1].hyper._replace(kernel=Independent(variance)))
+    if gp.calibrate(problem.edges, plain).log_score > score - WITHIN_REACH:
+        fewer.append(replace(items, X=None, relations={}))
     for some in fewer:
         alone = start._replace(kernel=balanced_kernel(some, problem.max_rank))
         tried = maximize_with_relevance(problem, alone, learn)
