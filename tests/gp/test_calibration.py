@@ -69,11 +69,11 @@ def test_answers_that_all_agree_do_not_make_predictions_certain():
     assert gp.predict_proba(everything).min() > 1e-3
 
 
-def test_calibrated_outcomes_add_up_and_mirror(rng):
-    utility = 2.0 * rng.standard_normal(20)
-    gp = pc.PreferenceGP(likelihood="ties").fit(None, duel_data(rng, utility, 200))
-    pairs = rng.integers(20, size=(30, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+def test_calibrated_outcomes_add_up_and_mirror():
+    X, pairs = two_levels(np.random.default_rng(0), 100)
+    data = pc.Comparisons.from_pairs(*pairs.T, items=range(200))
+    gp = pc.PreferenceGP(likelihood=pc.likelihoods.Ties()).fit(X, data)
+    assert gp.report_.slope > 1.1
     forth, back = (gp.predict_proba(each, ties=True) for each in (pairs, pairs[:, ::-1]))
     np.testing.assert_allclose(forth.sum(axis=1), 1.0, atol=1e-12)
     np.testing.assert_allclose(forth, back[:, ::-1], atol=1e-12)

@@ -252,3 +252,17 @@ def test_links_predict_alone_where_features_say_nothing(rng):
     assert gp.shares_["links"].posterior > 0.9
     got, best = (np.log(m.predict_proba(pairs[60:])).mean() for m in (gp, alone))
     assert got > best - 0.02
+
+
+def test_features_that_say_little_of_grades_are_left_out():
+    """Exact answers about two grades: with the features the log-likelihood is −.41."""
+    rng = np.random.default_rng(0)
+    grade = rng.integers(2, size=60)
+    X = rng.standard_normal((60, 12)) + 0.5 * grade[:, None] * (rng.random(12) < 0.3)
+    first, second = rng.integers(60, size=(2, 3_000))
+    gap = grade[first] - grade[second]
+    first, second, gap = (each[gap != 0] for each in (first, second, gap))
+    pair = np.where(gap > 0, [first, second], [second, first])
+    model = pc.PreferenceGP().fit(X, pc.Comparisons.from_pairs(*pair[:, :60], items=range(60)))
+    assert isinstance(model.kernel_, Independent)
+    assert np.log(model.predict_proba(pair[:, 60:].T)).mean() > -0.1

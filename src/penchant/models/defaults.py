@@ -214,16 +214,17 @@ def choose_sources(
     """
     best = maximize_with_relevance(problem, start, learn)
     items = problem.universe
-    if (items.X is None and not items.relations) or problem.max_rank is not None:
+    if items.X is None and not items.relations:
         return best
     fewer = []
     if items.X is not None and items.relations:
         fewer = [replace(items, relations={}), replace(items, X=None)]
     score = gp.calibrate(problem.edges, best[1]).log_score
-    variance = 0.5 * difference_variance(best[1].hyper.kernel, items)
-    plain = gp.solve(problem, best[1].hyper._replace(kernel=Independent(variance)))
-    if gp.calibrate(problem.edges, plain).log_score > score - WITHIN_REACH:
-        fewer.append(replace(items, X=None, relations={}))
+    if problem.max_rank is None:  # independent items have full rank
+        variance = 0.5 * difference_variance(best[1].hyper.kernel, items)
+        plain = gp.solve(problem, best[1].hyper._replace(kernel=Independent(variance)))
+        if gp.calibrate(problem.edges, plain).log_score > score - WITHIN_REACH:
+            fewer.append(replace(items, X=None, relations={}))
     for some in fewer:
         alone = start._replace(kernel=balanced_kernel(some, problem.max_rank))
         tried = maximize_with_relevance(problem, alone, learn)

@@ -69,10 +69,10 @@ class PreferenceGP(UtilityModel):
     kernel : Kernel or None
         Prior covariance over items. None: `LinearRBF` on the standardised features (with one
         lengthscale a feature where the evidence is clear) plus a regularised Laplacian per
-        relation, or independent utilities when there is neither; features or relations alone where
-        they predict clearly better so. With features `Independent()` is added, an effect of
-        each item: features seldom explain all, and intervals allow for the rest. Graph kernels
-        include such an effect; under `max_rank` there is none.
+        relation, or independent utilities when there is neither; one of them, or neither, where
+        answers left out are predicted clearly better so. With features `Independent()` is added, an
+        effect of each item: features seldom explain all, and intervals allow for the rest. Graph
+        kernels include such an effect; under `max_rank` there is none.
     likelihood : str or Likelihood
         "probit", "logit", "ties", "gaussian" (score differences; utilities are in units of their
         root mean square, `likelihood_.unit`), or an instance, for example

@@ -341,6 +341,10 @@ def _basis(v: Any) -> Conditions:
     yield "first", is_set, "must hold different pivots"
 
 
+def _calibration(v: Any) -> Conditions:
+    yield "weights", abs(sum(v.weights) - 1.0) < 1e-9, "must add up to one"
+
+
 def _posterior(v: Any) -> Conditions:
     alike = (v.target.X is None) == (v.universe.X is None)
     yield "target", alike, "must have the features of the items"
@@ -505,6 +509,7 @@ KINDS: dict[str, Kind] = {
     "calibration": Kind(
         "penchant.gp:Recalibration",
         {"slopes": Array("k", low=TINY), "weights": Array("k", low=0.0, high=1.0)},
+        _calibration,
     ),
     "calendar": Kind("penchant.gp:TimeGrid", {"length": _POSITIVE}),
     "posterior of users": Kind(
