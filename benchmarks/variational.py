@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from communities import accuracy as share_right
 from communities import people_task
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from sklearn.cluster import KMeans
 
 import penchant as pc
@@ -140,7 +140,11 @@ def timed(work):
 def accuracy(found, trial):
     """Share of the held-out votes predicted."""
     user, winner, loser = trial.test.T
-    return float(np.mean(found.prob(found.membership[user], winner, loser) > 0.5))
+    fitted = found.allocation
+    each = [fitted.model.posterior(component) for component in fitted.components]
+    gaps = np.array([posterior.difference(winner, loser) for posterior in each])
+    p = ndtr(gaps[:, 0] / np.sqrt(1.0 + gaps[:, 1]))
+    return float(np.mean(np.sum(found.membership[user].T * p, axis=0) > 0.5))
 
 
 def task(n_users, draws):

@@ -1,7 +1,9 @@
 """Gaussian-process inference: one loop, one engine, over items or over users and items."""
 
 from penchant.gp.calibration import CLEAR_GAIN as CLEAR_GAIN
+from penchant.gp.calibration import POWER as POWER
 from penchant.gp.calibration import calibrate as calibrate
+from penchant.gp.calibration import predicts_left_out as predicts_left_out
 from penchant.gp.choices import clique_edges as clique_edges
 from penchant.gp.choices import edges_of_stages as edges_of_stages
 from penchant.gp.choices import feasible as feasible

@@ -66,13 +66,17 @@ def calibrate(rows: Rows, solution: Solution[Any, Any]) -> LeaveOneOut:
     return recalibrate(solution.hyper.likelihood, Normal(left.mean, left.var), rows)
 
 
-def recalibrate(likelihood: Likelihood, others: Normal, rows: Rows) -> LeaveOneOut:
-    """The calibration of predictions (m,) of each answer by the others.
+def predicts_left_out(rows: Rows) -> bool:
+    """Whether an answer left out says something. None does where noise is learned from margins, nor
+    do choices or the pairs of choices, which predict each other."""
+    cliques = rows.outcomes.cliques
+    n_single = len(rows) - (0 if cliques is None else cliques.n_edges)
+    return n_single > 0 and rows.outcomes.margin is None and not rows.are_discounted
 
-    None for margins, whose noise is learned, for ties alone, and for the pairs of choices, which
-    predict each other.
-    """
-    if rows.outcomes.margin is not None or rows.are_discounted or not len(rows):
+
+def recalibrate(likelihood: Likelihood, others: Normal, rows: Rows) -> LeaveOneOut:
+    """The calibration of predictions (m,) of each answer by the others; none for ties alone."""
+    if not predicts_left_out(rows):
         return LeaveOneOut()
     seen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_ANSWERS)).astype(np.intp))
     others, rows = Normal(others.mean[seen], others.var[seen]), rows.part(seen)

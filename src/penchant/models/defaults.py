@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit, log_softmax, logsumexp, softmax
 
 from penchant import gp
 from penchant.errors import DataWarning, NumericalError, warn
@@ -29,6 +30,7 @@ from penchant.likelihoods import Abstain, Lapse, Probit
 from penchant.models.features import evenly_spaced
 from penchant.models.graph_agreement import relation_weight
 from penchant.numerics.linalg import row_squares, to_numpy
+from penchant.numerics.optimize import PRIOR_SPREAD
 
 SAMPLED_ITEMS = 128
 """Items in a sample: their 8,128 pairs give the mean over all pairs within a few percent."""
@@ -126,7 +128,7 @@ def _at_variance(part: Kernel, variance: float, items: Inputs) -> Kernel:
     now = measure(part, items)
     if now == 0.0:
         return part
-    return part.with_theta(part.theta + np.log(variance / now) * part.powers)
+    return _times(part, variance / now)
 
 
 def default_kernel(
@@ -197,41 +199,87 @@ def _default_graph_kernel(name: str, items: Inputs) -> Kernel:
 Learn = Callable[[gp.ItemProblem, gp.ItemHyper], gp.ItemSolution]
 
 
-WITHIN_REACH = 20.0
-"""Nats of the answers left out that learning the variance of independent items may gain."""
+LOG_ODDS = np.linspace(-5.0, 5.0, 9)
+"""Of the second source's share of the prior variance, at which answers left out are predicted."""
+HOPELESS = 20.0
+"""Nats of the answers left out behind the best share, beyond which larger ones are not tried."""
 
 
 def choose_sources(
     problem: gp.ItemProblem, start: gp.ItemHyper, learn: Learn
 ) -> tuple[gp.ItemHyper, gp.ItemSolution]:
-    """Learn with features and relations, or with either or neither where that predicts clearly
-    better.
+    """Learn features and relations each alone, and their shares from answers left out.
 
     The evidence prefers the more flexible source. So each answer is predicted from all others: of
-    few answers and features that were made from many, features alone hold their own by the evidence
-    where links predict better. Of answers about items of a few grades, features that say little of
-    these are taken for much; then an effect of each item predicts better alone.
+    few answers and features that were made from many, features hold their own by the evidence where
+    links predict better. Of answers about items of a few grades, features that say little of these
+    are taken for much; then effects of items get a larger share in the same way.
     """
-    best = maximize_with_relevance(problem, start, learn)
-    items = problem.universe
-    if items.X is None and not items.relations:
-        return best
-    fewer = []
-    if items.X is not None and items.relations:
-        fewer = [replace(items, relations={}), replace(items, X=None)]
-    score = gp.calibrate(problem.edges, best[1]).log_score
-    if problem.max_rank is None:  # independent items have full rank
-        variance = 0.5 * difference_variance(best[1].hyper.kernel, items)
-        plain = gp.solve(problem, best[1].hyper._replace(kernel=Independent(variance)))
-        if gp.calibrate(problem.edges, plain).log_score > score - WITHIN_REACH:
-            fewer.append(replace(items, X=None, relations={}))
-    for some in fewer:
-        alone = start._replace(kernel=balanced_kernel(some, problem.max_rank))
-        tried = maximize_with_relevance(problem, alone, learn)
-        its = gp.calibrate(problem.edges, tried[1]).log_score
-        if its > score + gp.CLEAR_GAIN:
-            best, score = tried, its
-    return best
+    items, parts = problem.universe, start.kernel.parts
+    is_both = items.X is not None and bool(items.relations)
+    groups = (parts[0], reduce(add, parts[1:])) if is_both else ()
+    variances = [difference_variance(group, items) for group in groups]
+    if not gp.predicts_left_out(problem.edges) or not all(variances):
+        return maximize_with_relevance(problem, start, learn)
+    if is_both:
+        features, relations = (
+            maximize_with_relevance(
+                problem, start._replace(kernel=_times(group, sum(variances) / variance)), learn
+            )[1]
+            for group, variance in zip(groups, variances, strict=True)
+        )
+        log_odds = float(np.log(variances[1] / variances[0]))
+        best, _ = _at_mean_share(problem, features, relations.hyper.kernel, log_odds)
+        start = best.hyper
+    else:
+        start, best = maximize_with_relevance(problem, start, learn)
+    if problem.max_rank is None and items.X is not None:  # independent items have full rank
+        effects = Independent(0.5 * difference_variance(best.hyper.kernel, items))
+        mixed, gain = _at_mean_share(problem, best, effects, float(np.log(OWN_EFFECT)))
+        if gain > 0.0:
+            start, best = mixed.hyper, mixed
+    return start, best
+
+
+def _at_mean_share(
+    problem: gp.ItemProblem, first: gp.ItemSolution, second: Kernel, log_odds: float
+) -> tuple[gp.ItemSolution, float]:
+    """Solve with both kernels, the second with the mean of its share's posterior; and by how many
+    nats answers left out are likelier with a share than without.
+
+    log_odds: the prior mean of those of the share; their spread is that of the ratio of two
+    variances under the weak prior. The likelihood has the same power as in `gp.calibration`.
+    """
+    rough, scores = problem.while_learning(), []
+    sites = first.inference.sites if rough.edges is problem.edges else None
+    for share in (0.0, *expit(LOG_ODDS)):
+        hyper = first.hyper._replace(kernel=_mixed(first.hyper.kernel, second, share))
+        solution = gp.solve(rough, hyper, sites)
+        sites = solution.inference.sites
+        scores.append(gp.POWER * gp.calibrate(rough.edges, solution).log_score)
+        if scores[-1] < max(scores) - gp.POWER * HOPELESS:
+            break
+    at = LOG_ODDS[: len(scores) - 1]
+    prior = log_softmax(-0.25 * ((LOG_ODDS - log_odds) / PRIOR_SPREAD) ** 2)[: len(at)]
+    log_joint = prior + scores[1:]
+    gain = float(logsumexp(log_joint)) - scores[0]
+    share = float(softmax(log_joint) @ expit(at))
+    hyper = first.hyper._replace(kernel=_mixed(first.hyper.kernel, second, share))
+    return gp.solve(problem, hyper, sites if rough.edges is problem.edges else None), gain
+
+
+def _mixed(first: Kernel, second: Kernel, share: float) -> Kernel:
+    """The sum of both, the second with this share; effects of items are one part of it."""
+    both = [*_times(first, 1.0 - share).parts]
+    if share > 0.0:
+        both += _times(second, share).parts
+    own = sum(part.variance for part in both if isinstance(part, Independent))
+    others = [part for part in both if not isinstance(part, Independent)]
+    return reduce(add, [*others, *([Independent(own)] if own else [])])
+
+
+def _times(kernel: Kernel, factor: float) -> Kernel:
+    return kernel.with_theta(kernel.theta + np.log(factor) * kernel.powers)
 
 
 CLEAR_RELEVANCE = 3.0
