@@ -99,8 +99,9 @@ def test_names_and_order_decide_nothing(way, kind, is_large, request):
         other = fit(data, numbers, **WAYS[way])
         assert other.n_communities_ == model.n_communities_, case
         # counts are added up in single precision; a covariance that is learned entry by entry is
-        # climbed along another path where items stand in another order
-        close = 3e-3 if case == "items" else 2e-4
+        # climbed along another path where items stand in another order, and the climb ends where
+        # .02 nats are left
+        close = 0.02 if case == "items" else 2e-4
         np.testing.assert_allclose(
             centred(other, called, numbers), expected, atol=close, err_msg=case
         )

@@ -79,6 +79,7 @@ from penchant.gp.users.blocks import tied_items as tied_items
 from penchant.gp.users.posterior import ActiveSet as ActiveSet
 from penchant.gp.users.posterior import UserPosteriors as UserPosteriors
 from penchant.gp.users.posterior import UserSites as UserSites
+from penchant.gp.users.problem import LEARNING as LEARNING
 from penchant.gp.users.problem import LEARNING_VOTES as LEARNING_VOTES
 from penchant.gp.users.problem import CovarianceChoice as CovarianceChoice
 from penchant.gp.users.problem import Start as Start

@@ -109,12 +109,12 @@ def maximize_evidence(
     rng: np.random.Generator | None = None,
     begin: StartingPoint | None = None,
     callback: Callback | None = None,
-    least_gain: float = 0.0,
+    limits: Limits | None = None,
 ) -> Solution[Hyper, State]:
     """Maximise the evidence times a weak prior around `start`.
 
     n_restarts: from draws around the first point, by `rng`. begin: the first point, where it is not
-    `start`. least_gain: of a step, see `minimize_in_box`.
+    `start`.
     """
     rough = problem.while_learning()
     centre, sites, curvature = begin or StartingPoint(start.theta)
@@ -125,7 +125,7 @@ def maximize_evidence(
     for theta in starts:
         evidence = _Evidence(rough, start, sites)
         near = None if curvature is None else _one_step(evidence, theta, start.bounds, curvature)
-        limits = Limits(MAX_STEPS, curvature, least_gain)
+        limits = (limits or Limits(MAX_STEPS))._replace(curvature=curvature)
         optima.append(near or maximize(evidence, theta, start.bounds, limits, callback))
     best = max(optima, key=lambda optimum: optimum.value)
     kept = best.kept if rough.edges is problem.edges else None

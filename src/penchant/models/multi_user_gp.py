@@ -654,7 +654,8 @@ def maximize_choosing_covariance(
         calibration = choice.calibration
         word = choice.description + not_tried(problem, kernel)
     rng = as_rng(random_state) if n_restarts else None
-    solution = gp.maximize_evidence(problem, start, n_restarts, rng, begin, watch).with_note(word)
+    how = (n_restarts, rng, begin, watch, gp.LEARNING)
+    solution = gp.maximize_evidence(problem, start, *how).with_note(word)
     if calibration is None:
         calibration = gp.calibrate(problem.edges, solution).calibration
     if kernel is None:

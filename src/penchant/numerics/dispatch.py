@@ -72,13 +72,15 @@ class Device:
 
     name: as a user asks for it. most_items: how many items an exact fit has room for.
     stack_size: most numbers in one array of users × p². kept_size: most numbers of users × p²
-    that are kept between the steps of a sweep, three times.
+    that are kept between the steps of a sweep, three times. call_flops: what takes as long as the
+    calls that a stack needs in a sweep.
     """
 
     name = "cpu"
     most_items = 20_000
     stack_size = STACK_SIZE
     kept_size = 32 * STACK_SIZE
+    call_flops = 1e6
 
     def matrix(self, array: FloatArray) -> FloatArray:
         """The array on this device."""

@@ -52,7 +52,8 @@ def minimize_in_box(
     curvature: what is known of the objective's second derivative. A number makes the first step
     Newton's, and steps that promise less than the value's tolerance are not tried. The moves of an
     earlier descent on a similar objective start the approximation of the Hessian.
-    least_gain: steps that promise less are not tried, and the first step to gain less is the last.
+    least_gain: after a step that gained less, one that promises less is not tried, and one that
+    gains less is the last. One alone may be a step with a poor approximation of the Hessian.
 
     Steps are limited because extreme hyperparameters are expensive to evaluate: one trial with
     tiny lengthscales can cost more than the rest of the search.
@@ -69,7 +70,7 @@ def minimize_in_box(
     least = max(least_gain, 0.0 if known is None else VALUE_TOLERANCE * abs(value))
     earlier = () if curvature is None or isinstance(curvature, float) else curvature
     moves: deque[Move] = deque(earlier, maxlen=MEMORY)
-    n_steps = 0
+    n_steps, was_small = 0, False
 
     def ended(why: str) -> Minimum:
         return Minimum(x, value, why.format(f"after {n_steps} steps"), tuple(moves))
@@ -81,7 +82,7 @@ def minimize_in_box(
         if n_steps == max_steps:
             return ended("stopped {}, the most allowed")
         direction = _direction(slope, moves, free, known)
-        if moves and -0.5 * float(slope @ direction) < least_gain:
+        if was_small and -0.5 * float(slope @ direction) < least_gain:
             return ended("converged {}: nothing to gain is left")
         found = _descend(objective, (x, value, slope), direction, bounds, least)
         if found is None and moves:
@@ -94,8 +95,10 @@ def minimize_in_box(
         moves.append((new_x - x, new_slope - slope))
         x, value, slope = new_x, new_value, new_slope
         n_steps += 1
-        if gain <= max(VALUE_TOLERANCE * max(abs(value), scale), least_gain):
+        is_small = gain <= least_gain
+        if gain <= VALUE_TOLERANCE * max(abs(value), scale) or (is_small and was_small):
             return ended("converged {}: the gain vanished")
+        was_small = is_small
 
 
 def _direction(

@@ -75,6 +75,11 @@ class TorchDevice(Device):
         """Three of them take a fifth of a card."""
         return CPU.kept_size if self._memory is None else self._memory // (8 * KEPT_STACKS)
 
+    @property
+    def call_flops(self) -> float:  # type: ignore[override]
+        """About a millisecond of a card."""
+        return CPU.call_flops if self._memory is None else 1e10
+
     def matrix(self, array: FloatArray) -> Tensor:
         return to_device(array, self.device)
 

@@ -94,7 +94,7 @@ def test_every_arrangement_equals_dense_algebra(
     monkeypatch, dense, check_gradient, kind, kernel, user_kernel, by_comparisons
 ):
     if by_comparisons:  # users whose comparisons close no circle are worked on among these
-        monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
+        monkeypatch.setattr("penchant.gp.users.blocks.SAVED_FLOPS", -1.0)
         monkeypatch.setattr("penchant.numerics.batched.FEW", 1)
     problem, hyper = arranged(kind), UserHyper(kernel, user_kernel, SHARING, Probit())
     assert_equals_dense(problem, hyper, dense)
@@ -107,7 +107,7 @@ def test_every_arrangement_equals_dense_algebra(
 @pytest.mark.parametrize("by_comparisons", [False, True])
 def test_users_through_few_pivots(monkeypatch, dense, by_comparisons):
     if by_comparisons:
-        monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
+        monkeypatch.setattr("penchant.gp.users.blocks.SAVED_FLOPS", -1.0)
     problem = replace(arranged("forests"), max_user_rank=3)
     hyper = UserHyper(SMOOTH, BY_FEATURES, SHARING, Probit())
     users = solve(problem, hyper).prior.users

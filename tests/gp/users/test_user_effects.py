@@ -46,7 +46,7 @@ def test_gradient_is_that_of_finite_differences(check_gradient, rule, kernel):
 def test_equals_dense_algebra(monkeypatch, dense, kernel, user_kernel, by_comparisons):
     """One Gaussian of the effects, every user's utilities and those of people at large."""
     if by_comparisons:  # with few answers some users' close no circle
-        monkeypatch.setattr("penchant.gp.users.blocks.MANY", 1)
+        monkeypatch.setattr("penchant.gp.users.blocks.SAVED_FLOPS", -1.0)
     problem, rho = problem_of("ep", 6 if by_comparisons else 30), 0.4
     solution = solve(problem, UserHyper(kernel, user_kernel, rho, Probit()))
     votes, sites, q = problem.edges, solution.inference.sites, 2

@@ -13,7 +13,7 @@ import numpy as np
 from penchant.data import components
 from penchant.errors import NumericalError
 from penchant.numerics.batched import StackPlaces, multiply_stack, row_products_stack
-from penchant.numerics.dispatch import CPU, STACK_SIZE, Device
+from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 SMALLEST_VARIANCE = 1e-12
@@ -221,8 +221,10 @@ def _of_differences(values: FloatArray, axis: int) -> FloatArray:
 # of the parts. The items of all users fall into parts in the same way.
 
 
-MANY = 3_000
-"""Comparisons from which on blocks of two kinds save time: see `benchmarks/paths.py`."""
+SAVED_FLOPS = 3e7
+"""Of a sweep, from which on blocks of two kinds save time: see `benchmarks/paths.py`."""
+PRODUCTS = 10
+"""Of p × p matrices that a sweep takes for a user, p³ flops each."""
 PAIRS_SHARE = 8
 """How many times smaller stacks of comparisons are than those of items: what is read at their
 items is four times as large."""
@@ -262,29 +264,34 @@ def _arranged(
     user: IntArray, winner: IntArray, loser: IntArray, n_items: int, device: Device
 ) -> tuple[Block, ...]:
     """Everybody among their items, or among their comparisons where no one follows from others."""
-    size = device.stack_size
-    if device is not CPU or len(user) < MANY:
-        return arrange(user, winner, loser, n_items, size)
-    free = _without_circles(user, winner, loser, n_items)[user]
+    if device is not CPU or not len(user):
+        return arrange(user, winner, loser, n_items, device)
+    is_free, saved = _without_circles(user, winner, loser, n_items)
+    if saved < SAVED_FLOPS:
+        return arrange(user, winner, loser, n_items, device)
+    free = is_free[user]
     items, pairs = np.flatnonzero(~free), np.flatnonzero(free)
-    among_items = arrange(user[items], winner[items], loser[items], n_items, size)
+    among_items = arrange(user[items], winner[items], loser[items], n_items, device)
     blocks: list[Block] = [replace(block, edges=items[block.edges]) for block in among_items]
     order = pairs[np.argsort(user[pairs], kind="stable")]
     users, first, sizes = np.unique(user[order], return_index=True, return_counts=True)
-    for group in _groups(sizes, size // PAIRS_SHARE):
+    for group in _groups(sizes, device.stack_size // PAIRS_SHARE):
         edges = order[first[group][:, None] + np.arange(sizes[group[0]])]
         blocks.append(PairBlock.of(users[group], edges, winner, loser, n_items))
     return tuple(blocks)
 
 
-def _without_circles(user: IntArray, winner: IntArray, loser: IntArray, n_items: int) -> BoolArray:
-    """Whose comparisons form a forest, so that their differences are independent a priori.
+def _without_circles(
+    user: IntArray, winner: IntArray, loser: IntArray, n_items: int
+) -> tuple[BoolArray, float]:
+    """Whose comparisons form a forest, so that their differences are independent a priori; and the
+    flops of a sweep that are saved if these are their points.
 
-    It has an item more than comparisons in each of its trees.
+    A forest has an item more than comparisons in each of its trees.
 
     >>> ends = np.array([0, 1, 0, 1, 0]), np.array([1, 2, 1, 2, 2])
-    >>> _without_circles(np.array([0, 0, 1, 1, 1]), *ends, 3).tolist()
-    [True, False]
+    >>> _without_circles(np.array([0, 0, 1, 1, 1]), *ends, 3)
+    (array([ True, False]), 190.0)
     """
     m = len(user)
     ends = np.tile(user, 2) * n_items + np.concatenate([winner, loser])
@@ -294,7 +301,9 @@ def _without_circles(user: IntArray, winner: IntArray, loser: IntArray, n_items:
     owner[tree] = cells // n_items
     n_users = int(user.max()) + 1
     made, met = np.bincount(user, minlength=n_users), np.bincount(cells // n_items)
-    return made == met - np.bincount(owner, minlength=n_users)
+    is_free = made == met - np.bincount(owner, minlength=n_users)
+    fewer = met[is_free].astype(float) ** 3 - made[is_free].astype(float) ** 3
+    return is_free, float(PRODUCTS * fewer.sum())
 
 
 def tied_items(K: FloatArray) -> IntArray:
@@ -337,25 +346,30 @@ def arrange(
     winner: IntArray,
     loser: IntArray,
     n_items: int,
-    largest: int = STACK_SIZE,
+    device: Device = CPU,
 ) -> tuple[Block, ...]:
     """Blocks of all users who compared anything; arguments are (m,) over the comparisons.
 
-    largest: most numbers in one array of users × p², which bounds memory.
+    Users of nearly as many items are in one block: points without comparisons change nothing.
 
     >>> blocks = arrange(np.array([0, 0, 1]), np.array([2, 0, 1]), np.array([0, 1, 2]), 3)
     >>> [block.items.tolist() for block in blocks]
-    [[[1, 2]], [[0, 1, 2]]]
+    [[[0, 1, 2], [0, 1, 2]]]
     """
     m = len(user)
     if m == 0:
         return ()
     ends = np.concatenate([winner, loser])
-    pairs, place = np.unique(np.tile(user, 2) * n_items + ends, return_inverse=True)
+    cells = np.tile(user, 2) * n_items + ends
+    pairs = np.unique(cells)
     users, first, sizes = np.unique(pairs // n_items, return_index=True, return_counts=True)
+    groups, wide = _groups(sizes, device.stack_size, device.call_flops), np.empty_like(sizes)
+    for group in groups:
+        wide[group] = sizes[group[-1]]
+    pairs = np.sort(np.append(pairs, _silent_points(pairs, users, sizes, wide, n_items)))
+    first = np.cumsum(wide) - wide
     who = np.searchsorted(users, user)
-    column = place - np.tile(first[who], 2)
-    groups = _groups(sizes, largest)
+    column = np.searchsorted(pairs, cells) - np.tile(first[who], 2)
     block_of, row_of = np.empty((2, len(users)), dtype=np.intp)
     for number, group in enumerate(groups):
         block_of[group], row_of[group] = number, np.arange(len(group))
@@ -363,7 +377,7 @@ def arrange(
     cuts = np.searchsorted(block_of[who[order]], np.arange(1, len(groups)))
     return tuple(
         Block(
-            items=pairs[first[group][:, None] + np.arange(sizes[group[0]])] % n_items,
+            items=pairs[first[group][:, None] + np.arange(wide[group[0]])] % n_items,
             edges=edges,
             row=row_of[who[edges]],
             winner=column[edges],
@@ -375,13 +389,42 @@ def arrange(
     )
 
 
-def _groups(sizes: IntArray, largest: int) -> list[IntArray]:
-    """Positions of equal size p together, in groups of at most `largest` / p²."""
-    order = np.argsort(sizes, kind="stable")
-    groups: list[IntArray] = []
-    if not len(sizes):
-        return groups
-    for alike in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
-        longest = max(1, largest // int(sizes[alike[0]]) ** 2)
-        groups += [alike[start : start + longest] for start in range(0, len(alike), longest)]
+def _silent_points(
+    pairs: IntArray, users: IntArray, sizes: IntArray, wide: IntArray, n_items: int
+) -> IntArray:
+    """Cells user · n_items + item of the first items that a user did not compare, as many as make
+    their `sizes` as large as `wide`; pairs: the cells of those that they did."""
+    short = np.flatnonzero(wide > sizes)
+    if not len(short):
+        return short
+    columns = np.arange(wide[short].max())
+    is_taken = columns >= wide[short, None]
+    row = np.full(len(users), -1)
+    row[short] = np.arange(len(short))
+    at, item = np.repeat(row, sizes), pairs % n_items
+    inside = (at >= 0) & (item < len(columns))
+    is_taken[at[inside], item[inside]] = True
+    free_first = np.argsort(is_taken, axis=1, kind="stable")
+    cells = users[short, None] * n_items + free_first
+    return cells[columns < (wide - sizes)[short, None]]
+
+
+def _groups(sizes: IntArray, largest: int, spare: float = 0.0) -> list[IntArray]:
+    """Positions in order of size p, of one size or of some, in groups of at most `largest` / p².
+
+    Sizes are together where making all as large as the last costs at most `spare` flops.
+    """
+    order, groups = np.argsort(sizes, kind="stable"), []
+    start, n, spent = 0, 0, 0.0
+    numbers, counts = np.unique(sizes, return_counts=True)
+    for i, count in enumerate(counts):
+        n, last = n + int(count), i + 1 == len(counts)
+        if not last:
+            spent += PRODUCTS * n * (float(numbers[i + 1]) ** 3 - float(numbers[i]) ** 3)
+        if last or spent > spare:
+            longest = max(1, largest // int(numbers[i]) ** 2)
+            groups += [
+                order[k : min(k + longest, start + n)] for k in range(start, start + n, longest)
+            ]
+            start, n, spent = start + n, 0, 0.0
     return groups

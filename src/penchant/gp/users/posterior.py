@@ -624,7 +624,7 @@ class UserPosteriors:
         mine = np.flatnonzero(row_of[sites.user] >= 0)
         ends = row_of[sites.user[mine]], sites.winner[mine], sites.loser[mine]
         silent = np.ones(len(users), dtype=bool)
-        for block in arrange(*ends, len(self.items), self.device.stack_size):
+        for block in arrange(*ends, len(self.items), self.device):
             silent[block.users] = False
             later = users[block.users] >= self.n_fitted
             for is_later in np.unique(later):

@@ -542,8 +542,13 @@ FEWEST_USERS = 8
 """With fewer users no candidate is scored."""
 TRIAL_USER_RANK = 8
 """Most directions of users' features in the trial."""
-LEAST_GAIN = 0.1
-"""Of log evidence, nats: a candidate's maximisation ends with the first step that gains less."""
+LEARNING = learn.Limits(learn.MAX_STEPS, least_gain=0.02)
+"""Steps that gain less than so many nats of log evidence change no prediction that is noticed."""
+TRIAL = learn.Limits(10, least_gain=0.1)
+"""The same for a candidate. One of many parameters, of as many directions as people differ along,
+predicts worse after a hundred steps than after ten; on eleven sets the same one was chosen."""
+HOPELESS = 3.0
+"""Standard errors behind the best one, at which a candidate is scored on one half alone."""
 
 Start = Callable[[UserHyper], UserHyper]
 """From the hyperparameters of the simplest candidate to the start of another one."""
@@ -593,56 +598,55 @@ def choose_covariance(
     most = min(TRIAL_USER_RANK, problem.max_user_rank or TRIAL_USER_RANK)
     problem = replace(problem, max_user_rank=most)
     both = _of(problem, np.concatenate(halves)).roughly()
+    rows, sites, names = both.edges, None, ["independent", *others]
     starts: dict[str, UserHyper] = {}
     ends: dict[str, UserHyper] = {}
-    cavities = {name: Normal(*np.zeros((2, len(both.edges)))) for name in ("independent", *others)}
+    scores: dict[str, float] = {}
+    left_out = {name: Normal(*np.zeros((2, len(rows)))) for name in names}
+    scored = np.zeros(0, dtype=np.intp)
     for training, held_out in (halves, halves[::-1]):
-        half, is_scored = _of(problem, training).roughly(), np.isin(both.edges.user, held_out)
-        for name in cavities:
+        half = _of(problem, training).roughly()
+        inside, now = (np.flatnonzero(np.isin(rows.user, some)) for some in (training, held_out))
+        scored = np.sort(np.append(scored, now))
+        for name in names:
             if name not in starts:
                 known = ends.get("independent", simplest)
                 starts[name] = others[name](known) if name in others else simplest
-            start, end = starts[name], ends.get(name)
-            begin = _begin(half, start) if end is None else end.theta
+            theta = ends[name].theta if name in ends else _begin(half, starts[name])
+            begin = learn.StartingPoint(theta, None if sites is None else sites.part(inside))
             ends[name] = learn.maximize_evidence(
-                half,
-                start,
-                begin=learn.StartingPoint(begin),
-                callback=callback,
-                least_gain=LEAST_GAIN,
+                half, starts[name], begin=begin, callback=callback, limits=TRIAL
             ).hyper
-            found = _cavities(both, solve(both, ends[name]))
-            for known_so_far, each in zip(cavities[name], found, strict=True):
-                known_so_far[is_scored] = each[is_scored]
-    rows = both.edges
-    calibrations, density = {}, {}
-    for name, left_out in cavities.items():
-        likelihood = ends[name].likelihood
-        calibrations[name] = recalibrate(likelihood, left_out, rows).calibration
-        density[name] = log_density(likelihood, calibrations[name], left_out, rows)
-    order = sorted(density, key=lambda name: name != fallback)
-    best = _simplest_good({name: density[name] for name in order}, rows)
-    scores = {name: float(np.average(each, weights=rows.count)) for name, each in density.items()}
+            solution = solve(both, ends[name], sites)
+            sites = solution.inference.sites
+            for known_so_far, each in zip(left_out[name], _cavities(both, solution), strict=True):
+                known_so_far[now] = each[now]
+        some, calibrations, density = rows.part(scored), {}, {}
+        for name in names:
+            likelihood, (mean, var) = ends[name].likelihood, left_out[name]
+            others_say = Normal(mean[scored], var[scored])
+            calibrations[name] = recalibrate(likelihood, others_say, some).calibration
+            density[name] = log_density(likelihood, calibrations[name], others_say, some)
+            scores[name] = float(np.average(density[name], weights=some.count))
+        names = [name for name in names if not _is_behind(density, name, some, HOPELESS)]
+    order = sorted(names, key=lambda name: name != fallback)
+    best = next(name for name in order if not _is_behind(density, name, some))
     start, theta = _in_frame(starts[best], ends[best])
     return CovarianceChoice(best, start, theta, scores, calibrations[best])
 
 
-def _simplest_good(density: Mapping[str, FloatArray], votes: Rows) -> str:
-    """The first candidate that the best one does not beat by more than a standard error.
+def _is_behind(
+    density: Mapping[str, FloatArray], name: str, votes: Rows, n_errors: float = 1.0
+) -> bool:
+    """Whether the best candidate beats this one by more than so many standard errors.
 
-    density: (m,) log density of each answer, by candidate, from simple to rich. The standard error
-    is clustered by user.
+    density: (m,) log density of each answer, by candidate. The standard error is clustered by user.
     """
-    total = {name: float(np.sum(votes.count * each)) for name, each in density.items()}
-    best = max(total, key=lambda name: total[name])
+    best = max(density.values(), key=lambda each: float(np.sum(votes.count * each)))
     share = np.bincount(votes.user, votes.count) / votes.count.sum()
-    for name, each in density.items():
-        gain = density[best] - each
-        of_user = np.bincount(votes.user, votes.count * gain) / votes.count.sum()
-        error = float(np.sqrt(np.sum((of_user - share * of_user.sum()) ** 2)))
-        if of_user.sum() <= error:
-            return name
-    return best
+    gain = np.bincount(votes.user, votes.count * (best - density[name])) / votes.count.sum()
+    error = float(np.sqrt(np.sum((gain - share * gain.sum()) ** 2)))
+    return bool(gain.sum() > n_errors * error)
 
 
 def _in_frame(start: UserHyper, end: UserHyper) -> tuple[UserHyper, FloatArray]:
