@@ -2,56 +2,72 @@
 
 A *step* is a period; its *points* are the items that met in it, and the effects. Its comparisons
 are of few *directions* among the points: one a comparison, or the points themselves where these are
-fewer. From step to step the *state* has a slot for every effect, and two for every item between its
-first and its last period: its utility when it last met another, and its constant. An item that has
-not come yet, or will not come again, has none: its slots are another's.
+fewer. The *state* has a slot for every effect, and two for every item between its first and its
+last period: how far its path is from its constant, and the constant. Slots stay what they are for
+an *epoch*, a run of steps that need nearly the same items.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from penchant.numerics.types import FloatArray, IntArray
 
-DENSE_ENTRIES = 10_000
-"""Up to so many the directions of a step are a dense matrix: a sparse product takes longer."""
+DENSE_ENTRIES = 5_000
+"""Up to so many a step the directions are dense matrices: sparse products take longer."""
+EPOCH_SHARE = 1.1
+"""Most items of an epoch over those that one of its steps needs."""
+
+
+class Resize(NamedTuple):
+    """The size of the state before an epoch; slots that stay, as they were and as they are."""
+
+    before: int
+    kept: IntArray
+    into: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class TimeStep:
-    """A period of p points (k items, q effects, and constants where asked for), r directions.
+    """A period of k items and r directions; f slots.
 
-    nodes, directions, square: of k, r and r × r numbers in arrays over all steps. at, now,
-    constants: slots of points, items, and their constants. new: items whose constants enter.
-    J: (r, p) the directions, dense or sparse.
+    nodes, slots, directions, square: of k, f, r and r × r numbers in arrays over all steps. now:
+    (k,) slots of the items' paths. H: (r, f) the directions, dense or sparse; J: H at `touched`,
+    outside of which it is zero. resize: where an epoch starts.
     """
 
     nodes: slice
+    slots: slice
     directions: slice
     square: slice
-    at: IntArray
     now: IntArray
-    constants: IntArray
-    new: IntArray
+    H: Any
     J: Any
+    touched: Any
+    resize: Resize | None
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
     """All steps, and the rows among their directions.
 
-    size: slots. constants: (n,) those of the constants. gap: (N,) days since an item last met
-    another, infinite at first. row_directions (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions
-    of a row's directions, of `weights`, and of their `products`. whole: period → its step, and
-    where its effects, items and constants are among the points, which are its directions.
+    size: most slots. is_coupled: constants are correlated, so that all of them always stay. gap:
+    (N,) days since an item last met another, infinite at first. paths: (N,) its path among the
+    slots of all steps. entering: there, constants that enter; entrants: whose. row_directions
+    (m, 2 + q), row_squares (m, 2 + q, 2 + q): positions of a row's directions, of `weights`, and of
+    their `products`. whole: period → its step, and where its effects, items and constants are among
+    the points, which are its directions.
     """
 
     steps: list[TimeStep]
     size: int
-    constants: IntArray
+    is_coupled: bool
     gap: FloatArray
+    paths: IntArray
+    entering: IntArray
+    entrants: IntArray
     row_directions: IntArray
     row_squares: IntArray
     weights: FloatArray
@@ -75,70 +91,121 @@ class Layout:
     ) -> "Layout":
         """Of rows between n items, by winner, loser and period; z: (q, m).
 
-        days: of a period. is_coupled: constants are correlated, so that all of them always stay.
-        whole: periods that hold all items; with_constants: and the constants.
+        days: of a period. whole: periods that hold all items; with_constants: and the constants.
         """
         winner, loser, period = ends
-        q, one = len(z), np.ones(len(winner))
+        q, one, n_extra = len(z), np.ones(len(winner)), n * with_constants
         complete = np.unique(np.array(whole, dtype=np.intp))
         periods = np.union1d(period, complete)
-        place, at = (np.searchsorted(periods, some) for some in (period, complete))
+        T, place, at = len(periods), *(np.searchsorted(periods, p) for p in (period, complete))
         every = np.ravel(at[:, None] * n + np.arange(n))
         nodes = np.unique(np.concatenate([place * n + winner, place * n + loser, every]))
         when, item = np.divmod(nodes, n)
-        starts = np.searchsorted(when, np.arange(len(periods) + 1))
-        sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
-        effects = np.diff(starts)[place][:, None] + np.arange(q)
-        local, weights = np.column_stack([*sides, effects]), np.column_stack([one, -one, z.T])
-        order = np.argsort(place, kind="stable")
-        first_rows = np.searchsorted(place[order], np.arange(len(periods) + 1))
-        n_points, n_rows = np.diff(starts) + q, np.diff(first_rows)
-        n_points[at] += n * with_constants
-        by_row = (n_rows < n_points) & ~np.isin(periods, complete)
+        starts = np.searchsorted(when, np.arange(T + 1))
+        n_items, n_rows = np.diff(starts), np.bincount(place, minlength=T)
+        n_points = n_items + q
+        n_points[at] += n_extra
+        by_row = (n_rows < n_points) & ~np.isin(np.arange(T), at)
         sizes = np.where(by_row, n_rows, n_points)
-        directions, squares = (np.append(0, np.cumsum(size)) for size in (sizes, sizes**2))
-        steps, met, gap = [], np.full(n, -np.inf), np.empty(len(nodes))
-        last, utilities, constants = np.empty(n, int), np.empty(n, int), q + np.arange(n)
-        last[item] = when  # the latest comes last
-        free: list[int] = []
-        size = q + n * is_coupled
-        for t, day in enumerate(days * periods.astype(float)):
-            inside = slice(starts[t], starts[t + 1])
-            items = item[inside]
-            new = items[np.isinf(met[items])]
-            for i in new.tolist():
-                if not free:
-                    free.append(size)
-                    size += 1 if is_coupled else 2
-                utilities[i] = free.pop()
-            if is_coupled:
-                new = np.arange(0 if t else n)
-            else:
-                constants[new] = utilities[new] + 1
-            now, beside = utilities[items], constants[items]
-            extra = constants[: n * (with_constants and t in at)]
-            slots = np.concatenate([now, np.arange(q), extra])
-            here, square = (slice(*part[t : t + 2].tolist()) for part in (directions, squares))
-            rows = order[first_rows[t] : first_rows[t + 1]]
-            J = _directions((weights[rows], local[rows]) if by_row[t] else None, len(slots))
-            steps.append(TimeStep(inside, here, square, slots, now, beside, new, J))
-            gap[inside], met[items] = day - met[items], day
-            free += now[last[items] == t].tolist()
-        own = by_row[place]  # a row that is a direction: that one alone
-        local[own], weights[own] = _within(place)[own, None], np.append(1.0, np.zeros(1 + q))
-        row = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
+        epochs, number = _epochs(when, item, (T, n, q), is_coupled)
+        size = np.array([epoch.size for epoch in epochs])[number]
+        path, constant = (np.array([epoch[k] for epoch in epochs]) for k in (1, 2))
+        x, c = path[number[when], item], constant[number[when], item]
+        slots, points, directions, squares = (
+            np.append(0, np.cumsum(some)) for some in (size, n_points, sizes, sizes**2)
+        )
+        # points are sums of slots: a path and a constant, an effect, or a constant
+        node = (points - starts)[when] + np.arange(len(nodes))
+        effect = (points[:-1] + n_items)[:, None] + np.arange(q)
+        extra = (points[at] + n_items[at] + q)[:, None] + np.arange(n_extra)
+        some = np.concatenate([node, node, effect.ravel(), extra.ravel()])
+        of = [x, c, np.tile(np.arange(q), T), constant[number[at], :n_extra].ravel()]
+        sums = some, np.concatenate(of), np.ones(len(some)), (points[-1], size.max())
+        # directions are sums of points: a row, or a point
+        sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
+        local = np.column_stack([*sides, n_items[place][:, None] + np.arange(q)])
+        weights = np.column_stack([one, -one, z.T])
+        own, within, step = by_row[place], _within(place), np.repeat(np.arange(T), n_points)
+        single = np.flatnonzero(~by_row[step])
+        row = np.repeat((directions[place] + within)[own], 2 + q)
+        H = _sparse(
+            np.append(row, single + (directions - points)[step[single]]),
+            np.append((points[place][:, None] + local)[own], single),
+            np.append(weights[own], np.ones(len(single))),
+            (directions[-1], points[-1]),
+        ) @ _sparse(*sums)
+        is_small = H.shape[0] * H.shape[1] <= DENSE_ENTRIES * T
+        H = H.toarray() if is_small else H
+        steps = []
+        for t, (epoch, f) in enumerate(zip(number, size, strict=True)):
+            parts = [slice(*p[t : t + 2].tolist()) for p in (starts, slots, directions, squares)]
+            here, starts_here = H[parts[2], :f], t == 0 or epoch > number[t - 1]
+            touched = slice(None) if is_small else np.unique(here.indices)
+            J = here if is_small else here[:, touched]
+            resize = epochs[epoch].resize if starts_here else None
+            steps.append(TimeStep(*parts, x[parts[0]], here, J, touched, resize))
+        order = np.argsort(item, kind="stable")
+        gap, day = np.full(len(nodes), np.inf), days * periods[when[order]].astype(float)
+        again = np.diff(item[order]) == 0
+        gap[order[1:][again]] = np.diff(day)[again]
+        new = np.flatnonzero(np.isinf(gap) & (not is_coupled))
+        local[own], weights[own] = within[own, None], np.append(1.0, np.zeros(1 + q))
+        at_square = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
         beside = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
         return cls(
             steps,
-            size,
-            constants,
+            int(size.max()),
+            is_coupled,
             gap,
+            slots[when] + x,
+            (slots[when] + c)[new],
+            item[new],
             directions[place][:, None] + local,
-            row + local[:, None, :],
+            at_square + local[:, None, :],
             weights,
             weights[:, :, None] * weights[:, None, :],
             {int(periods[t]): (t, beside[: sizes[t]]) for t in at.tolist()},
         )
+
+
+class Epoch(NamedTuple):
+    """The state's size; (n,) slots of paths and of constants; what becomes of the state before."""
+
+    size: int
+    path: IntArray
+    constant: IntArray
+    resize: Resize
+
+
+def _epochs(
+    when: IntArray, item: IntArray, shape: tuple[int, int, int], is_coupled: bool
+) -> tuple[list[Epoch], IntArray]:
+    """All epochs, and (T,) those of steps; shape: T steps, n items, q effects."""
+    T, n, q = shape
+    first, last = np.full(n, T), np.full(n, -1)
+    first[item[::-1]], last[item] = when[::-1], when
+    met = last >= 0
+    n_begun = np.cumsum(np.bincount(first[met], minlength=T))
+    n_ended = np.append(0, np.cumsum(np.bincount(last[met], minlength=T)))
+    edges, fewest = [0], np.inf
+    for t in range(T):
+        needed = n_begun[t] - n_ended[t]
+        fewest = min(fewest, needed)
+        if n_begun[t] - n_ended[edges[-1]] > EPOCH_SHARE * fewest:
+            edges.append(t)
+            fewest = needed
+    everybody, effects = np.arange(n), np.arange(q)
+    # what slots hold: effects, then paths, then constants
+    before = np.append(effects, q + n + everybody[: n * is_coupled])
+    epochs = []
+    for start, stop in zip(edges, [*edges[1:], T], strict=True):
+        items = np.flatnonzero((first < stop) & (last >= start))
+        held = np.concatenate([effects, q + items, q + n + (everybody if is_coupled else items)])
+        path, constant = (np.searchsorted(held, q + k * n + everybody) for k in (0, 1))
+        _, into, kept = np.intersect1d(held, before, assume_unique=True, return_indices=True)
+        epochs.append(Epoch(len(held), path, constant, Resize(len(before), kept, into)))
+        before = held
+    return epochs, np.searchsorted(edges, np.arange(T), side="right") - 1
 
 
 def _within(place: IntArray) -> IntArray:
@@ -152,14 +219,6 @@ def _within(place: IntArray) -> IntArray:
     return number
 
 
-def _directions(rows: tuple[FloatArray, IntArray] | None, n_points: int) -> Any:
-    """(r, n_points) of rows with the same number of weights at points each; None: the points."""
-    points = np.arange(n_points)[:, None]
-    weights, columns = (np.ones((n_points, 1)), points) if rows is None else rows
-    r, each = columns.shape
-    if r * n_points > DENSE_ENTRIES:
-        pointers = each * np.arange(r + 1)
-        return csr_array((weights.ravel(), columns.ravel(), pointers), shape=(r, n_points))
-    J = np.zeros((r, n_points))
-    J[np.arange(r)[:, None], columns] = weights
-    return J
+def _sparse(row: IntArray, column: IntArray, value: FloatArray, shape: tuple[int, int]) -> Any:
+    """A sparse matrix of these entries."""
+    return csr_array((value, (row, column)), shape=shape)

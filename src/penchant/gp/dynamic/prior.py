@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, lapack
+from scipy.linalg import block_diag, get_blas_funcs, lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
@@ -90,9 +90,10 @@ def check_time(data: Comparisons) -> FloatArray:
 
 
 class Update(NamedTuple):
-    """A step: see above. N = (I + L S)⁻¹. path: (k, f) of the paths with the state before."""
+    """A step: see above. N = (I + L S)⁻¹. path: (k, f) covariances of paths with the state, by what
+    was known of it before."""
 
-    J: Any
+    H: Any
     S: FloatArray
     C: FloatArray
     G: FloatArray
@@ -101,12 +102,13 @@ class Update(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Means, or covariances (r × r a step), of directions; what λ, or Λ, says of parameters."""
+    """Means, or covariances (r × r a step), of directions; λ of all slots of all steps and what
+    stands there, or the diagonals of Λ and (N,) of Λ P; and λ, or Λ, of the first state."""
 
     directions: FloatArray
-    by_new: FloatArray
-    by_keep: FloatArray
-    by_constants: FloatArray
+    by_slot: FloatArray
+    by_path: FloatArray
+    by_first: FloatArray
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ class PathPrior:
     @property
     def flops(self) -> float:
         """Of a sweep's dense algebra."""
-        return 4.0 * self.layout.steps[-1].directions.stop * float(self.layout.size) ** 2
+        shapes = [step.H.shape for step in self.layout.steps]
+        return 4.0 * float(sum(r * f**2 for r, f in shapes))
 
     def coarse(self, tolerance: float) -> "PathPrior":
         """There is no coarser one."""
@@ -144,50 +147,63 @@ class PathPrior:
         """(N,) φ = exp(−Δ/ℓ), what a path keeps of itself since it was last seen."""
         return np.exp(-self.layout.gap / self.timescale)
 
+    @cached_property
+    def moves(self) -> tuple[FloatArray, FloatArray]:
+        """What slots keep of themselves before each step, and the variance of what is new."""
+        layout = self.layout
+        scale = np.ones(layout.steps[-1].slots.stop)
+        noise = np.zeros(len(scale))
+        scale[layout.paths], scale[layout.entering] = self.keep, 0.0
+        noise[layout.paths] = -self.variance * np.expm1(-2.0 * layout.gap / self.timescale)
+        noise[layout.entering] = np.diagonal(self.constants)[layout.entrants]
+        return scale, noise
+
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "PathState":
         """Condition on sites: O(f²) a direction, f the size of the state."""
-        layout, single = self.layout, self.dtype
+        layout, single, q = self.layout, self.dtype, len(self.effect_sd)
         each = (layout.products * weight[:, None, None]).ravel()
         n_squares, is_definite = layout.steps[-1].square.stop, bool((weight >= 0.0).all())
         laplacians = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
-        new = -self.variance * np.expm1(-2.0 * layout.gap / self.timescale)
-        keeps, constants = self.keep.astype(single), self.constants.astype(single)
-        P = np.zeros((layout.size, layout.size), single)
-        P[: len(self.effect_sd), : len(self.effect_sd)] = np.diag(self.effect_sd**2)
+        scales, noises = (some.astype(single) for some in self.moves)
+        constants = self.constants if layout.is_coupled else np.zeros((0, 0))
+        P = block_diag(np.diag(self.effect_sd**2), constants).astype(single)
         gemm = get_blas_funcs("gemm", (P,))
-        updates, pivots = [], []
+        updates, pivots, identity = [], [], {}
         for step in layout.steps:
-            at, now, beside, keep = step.at, step.now, step.constants, keeps[step.nodes]
-            k, J = len(now), step.J.astype(single)
-            if len(step.new):
-                came = layout.constants[step.new]
-                P[came] = P[:, came] = 0.0
-                P[np.ix_(came, came)] = constants[np.ix_(step.new, step.new)]
-            C, constant = P.take(at, axis=0), P.take(beside, axis=0)
-            path = C[:k] - constant
-            C[:k] -= (1.0 - keep)[:, None] * path
-            constant = C.take(beside, axis=1)
-            moved = constant + keep * (C.take(now, axis=1) - constant)
-            moved.ravel()[: k * k : k + 1] += new[step.nodes]
-            C[:, now] = moved
-            P[now], P[:, now] = C[:k], C[:k].T
-            C = J @ C
-            S = (J @ C.take(at, axis=1).T).astype(float)
-            r = len(S)
+            if step.resize is not None:
+                P = _resized(P, step.resize.into, step.resize.kept, step.H.shape[1])
+            scale, H = scales[step.slots], step.H.astype(single, copy=False)
+            r, f = H.shape
+            P *= scale[:, None]
+            P *= scale
+            path = P.take(step.now, axis=0)
+            P.ravel()[:: f + 1] += noises[step.slots]
+            C = H @ P
+            S = (H @ C.T).astype(float, copy=False)
             L = laplacians[step.square].reshape(r, r)
+            if r not in identity:
+                identity[r] = np.eye(r)
             B = L @ S
-            B.ravel()[:: r + 1] += 1.0
-            lu, _, N, info = lapack.dgesv(B, np.eye(r))
+            B += identity[r]
+            lu, _, N, info = lapack.dgesv(B, identity[r])
             if info or not (is_definite or np.linalg.slogdet(B)[0] > 0.0):
                 raise NumericalError("the precision of the paths is not positive definite")
             G = N @ L
             G = 0.5 * (G + G.T)
             # P −= Cᵀ G C in place
-            gemm(-1.0, (G.astype(single) @ C).T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
-            updates.append(Update(J, S, C, G, N, path))
-            pivots.append(np.diagonal(lu))
+            GC = G.astype(single, copy=False) @ C
+            gemm(-1.0, GC.T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
+            updates.append(Update(H, S, C, G, N, path))
+            pivots.append(lu.diagonal())
         log_det = float(np.log(np.abs(np.concatenate(pivots))).sum())
         return PathState(self, shift, updates, log_det)
+
+
+def _resized(P: FloatArray, into: IntArray, kept: IntArray, size: int) -> FloatArray:
+    """Of that size, with some rows and columns of P, and nothing else."""
+    resized = np.zeros((size, size), P.dtype)
+    resized[np.ix_(into, into)] = P[np.ix_(kept, kept)]
+    return resized
 
 
 @dataclass(frozen=True)
@@ -223,74 +239,67 @@ class PathState:
 
     def shifted(self, shift: FloatArray) -> Moments:
         """Means given another shift of the sites."""
-        layout, keeps, single = self.prior.layout, self.prior.keep, self.prior.dtype
+        layout, (scales, _), single = self.prior.layout, self.prior.moves, self.prior.dtype
         each = (layout.weights * shift[:, None]).ravel()
         n_directions = layout.steps[-1].directions.stop
         right = np.bincount(layout.row_directions.ravel(), each, n_directions) * 1.0
-        mean, by_new, by_keep = np.empty(len(right)), np.empty(len(keeps)), np.empty(len(keeps))
-        by_constants, state = np.zeros(len(layout.constants)), np.zeros(layout.size)
+        mean, by_slot, known = np.empty(len(right)), np.empty(len(scales)), np.empty(len(scales))
+        n_first = len(self.prior.effect_sd) + layout.is_coupled * len(self.prior.constants)
+        state = np.zeros(n_first)
         steps = list(zip(layout.steps, self.updates, strict=True))
         for step, (_, _, C, G, N, _) in steps:
-            if len(step.new):
-                state[layout.constants[step.new]] = 0.0
-            here, now, constant = step.directions, step.now, state[step.constants]
-            by_keep[step.nodes] = path = state[now] - constant
-            state[now] = constant + keeps[step.nodes] * path
-            mean[here] = known = step.J @ state[step.at]
-            right[here] = slope = N @ right[here] - G @ known
-            state += slope.astype(single) @ C
+            if step.resize is not None:
+                before, state = state, np.zeros(step.H.shape[1])
+                state[step.resize.into] = before[step.resize.kept]
+            here = step.directions
+            state *= scales[step.slots]
+            known[step.slots] = state
+            mean[here] = expected = step.H @ state
+            right[here] = slope = N @ right[here] - G @ expected
+            state += slope.astype(single, copy=False) @ C
         state[:] = 0.0  # λ
-        for step, (_, S, C, G, _, path) in reversed(steps):
-            here, now, keep = step.directions, step.now, keeps[step.nodes]
-            later = C @ state.astype(single)
+        for step, (_, S, C, G, _, _) in reversed(steps):
+            here = step.directions
+            later = C @ state.astype(single, copy=False)
             slope = right[here] - G @ later
             mean[here] += S @ slope + later
-            state[step.at] += slope @ step.J
-            by_new[step.nodes] = by_now = state[now]
-            state[step.constants] += (1.0 - keep) * by_now
-            state[now] = keep * by_now
-            by_keep[step.nodes] += path @ state.astype(single)
-            if len(step.new):
-                came = layout.constants[step.new]
-                by_constants[step.new], state[came] = state[came], 0.0
-        return Moments(mean, by_new, by_keep * by_new, by_constants)
+            state += slope @ step.H
+            by_slot[step.slots] = state
+            state *= scales[step.slots]
+            if step.resize is not None:
+                after, state = state, np.zeros(step.resize.before)
+                state[step.resize.kept] = after[step.resize.into]
+        return Moments(mean, by_slot, known[layout.paths], state)
 
     @cached_property
     def covariances(self) -> Moments:
         """Of the directions of each step, back to the earliest that is wanted."""
-        layout, n, single = self.prior.layout, len(self.prior.constants), self.prior.dtype
-        cov, keeps = np.empty(layout.steps[-1].square.stop), self.prior.keep.astype(single)
-        by_new, by_keep = np.empty((2, len(keeps)))
-        by_constants, later = np.zeros((n, n)), np.zeros((layout.size, layout.size), single)
+        layout, single = self.prior.layout, self.prior.dtype
+        scales = self.prior.moves[0].astype(single)
+        cov, by_slot = np.empty(layout.steps[-1].square.stop), np.empty(len(scales))
+        by_path, later = np.empty(len(layout.gap)), np.zeros((layout.steps[-1].H.shape[1],) * 2, single)
         earliest = min((number for number, _ in layout.whole.values()), default=-1)
         for i in range(len(layout.steps) - 1, -1, -1):
-            step, (J, S, C, G, N, path) = layout.steps[i], self.updates[i]
+            step, (H, S, C, G, N, path) = layout.steps[i], self.updates[i]
             D = C @ later
-            X = (D @ C.T).astype(float)
+            X = (D @ C.T).astype(float, copy=False)
             cov[step.square] = (S @ N - N.T @ X @ N).ravel()
             if i == earliest:
                 break
-            at, now, beside, keep = step.at, step.now, step.constants, keeps[step.nodes]
-            p, k, slots = len(at), len(now), np.append(at, beside)
-            D = G.astype(single) @ D
-            D[:, at] -= (0.5 * (G + G @ X @ G)).astype(single) @ J
-            D = J.T @ D
-            rows = later.take(slots, axis=0)
-            rows[:p] -= D
-            rows[:, at] -= D.take(slots, axis=1).T
-            moved = rows.take(now, axis=1)
-            by_new[step.nodes] = np.diagonal(moved)
-            rows[:, beside] += (1.0 - keep) * moved
-            rows[:, now] = keep * moved
-            by_keep[step.nodes] = np.einsum("ij,ij->i", path, rows[:k])
-            rows[p:] += (1.0 - keep)[:, None] * rows[:k]
-            rows[:k] *= keep[:, None]
-            later[slots], later[:, slots] = rows, rows.T
-            if len(step.new):
-                came = layout.constants[step.new]
-                by_constants[np.ix_(step.new, step.new)] = later[np.ix_(came, came)]
-                later[came] = later[:, came] = 0.0
-        return Moments(cov, by_new, by_keep, by_constants)
+            # Λ ← Λ − D̃ᵀ H − Hᵀ D̃, D̃ = G C Λ − ½(G + G X G) H
+            D = G.astype(single, copy=False) @ D
+            D -= (0.5 * (G + G @ X @ G)).astype(single, copy=False) @ H
+            D = step.J.T.astype(single, copy=False) @ D
+            later[step.touched] -= D
+            later[:, step.touched] -= D.T
+            by_slot[step.slots] = later.diagonal()
+            by_path[step.nodes] = np.einsum("ij,ij->i", path, later.take(step.now, axis=0))
+            scale = scales[step.slots]
+            later *= scale[:, None]
+            later *= scale
+            if step.resize is not None:
+                later = _resized(later, step.resize.kept, step.resize.into, step.resize.before)
+        return Moments(cov, by_slot, by_path, later)
 
     def at(self, period: int) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of what is in a period of `Layout.whole`."""
@@ -304,9 +313,18 @@ class PathState:
         """∂ log Z by K (n, n), of independent constants by its diagonal alone; by the logarithms of
         the paths' variance and timescale."""
         prior, mean, cov = self.prior, self.means, self.covariances
-        gap = np.where(np.isfinite(prior.layout.gap), prior.layout.gap, 0.0)
-        keep, fade = prior.keep, prior.keep * gap / prior.timescale  # ∂φ/∂ log ℓ
-        by_new = 0.5 * prior.variance * (mean.by_new**2 - cov.by_new)
-        by_keep = mean.by_keep - cov.by_keep - 2.0 * keep * by_new
-        by_K = 0.5 * (np.outer(mean.by_constants, mean.by_constants) - cov.by_constants)
-        return by_K, float(by_new @ (1.0 - keep**2)), float(by_keep @ fade)
+        layout, q = prior.layout, len(prior.effect_sd)
+        gap = np.where(np.isfinite(layout.gap), layout.gap, 0.0)
+        by_slot = 0.5 * (mean.by_slot**2 - cov.by_slot)
+        # what the means say of how paths go with everything else
+        pulls = mean.by_slot.astype(prior.dtype)
+        both = zip(layout.steps, self.updates, strict=True)
+        pulled = np.concatenate([update.path @ pulls[step.slots] for step, update in both])
+        by_new = prior.variance * by_slot[layout.paths]
+        along = mean.by_slot[layout.paths] * (mean.by_path + pulled) - cov.by_path
+        along -= 2.0 * prior.keep**2 * by_new
+        by_K = np.zeros_like(prior.constants)
+        if layout.is_coupled:
+            by_K += 0.5 * (np.outer(mean.by_first, mean.by_first) - cov.by_first)[q:, q:]
+        by_K[layout.entrants, layout.entrants] = by_slot[layout.entering]
+        return by_K, float(by_new @ (1.0 - prior.keep**2)), float(along @ gap) / prior.timescale
