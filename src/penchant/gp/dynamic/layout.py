@@ -21,21 +21,15 @@ EPOCH_SHARE = 1.1
 """Most items of an epoch over those that one of its steps needs."""
 
 
-class Resize(NamedTuple):
-    """The size of the state before an epoch; slots that stay, as they were and as they are."""
-
-    before: int
-    kept: IntArray
-    into: IntArray
-
-
 @dataclass(frozen=True, eq=False)
 class TimeStep:
     """A period of k items and r directions; f slots.
 
     nodes, slots, directions, square: of k, f, r and r × r numbers in arrays over all steps. now:
     (k,) slots of the items' paths. H: (r, f) the directions, dense or sparse; J: H at `touched`,
-    outside of which it is zero. resize: where an epoch starts.
+    outside of which it is zero. by_row: directions are comparisons. kept, dropped: where an epoch
+    starts, the slots of the state before among those of this one, and the other way round; −1 where
+    there is none.
     """
 
     nodes: slice
@@ -46,7 +40,9 @@ class TimeStep:
     H: Any
     J: Any
     touched: Any
-    resize: Resize | None
+    by_row: bool
+    kept: IntArray | None
+    dropped: IntArray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +135,11 @@ class Layout:
         steps = []
         for t, (epoch, f) in enumerate(zip(number, size, strict=True)):
             parts = [slice(*p[t : t + 2].tolist()) for p in (starts, slots, directions, squares)]
-            here, starts_here = H[parts[2], :f], t == 0 or epoch > number[t - 1]
+            here = H[parts[2], :f]
             touched = slice(None) if is_small else np.unique(here.indices)
             J = here if is_small else here[:, touched]
-            resize = epochs[epoch].resize if starts_here else None
-            steps.append(TimeStep(*parts, x[parts[0]], here, J, touched, resize))
+            moved = epochs[epoch][3:] if t and epoch > number[t - 1] else (None, None)
+            steps.append(TimeStep(*parts, x[parts[0]], here, J, touched, bool(by_row[t]), *moved))
         order = np.argsort(item, kind="stable")
         gap, day = np.full(len(nodes), np.inf), days * periods[when[order]].astype(float)
         again = np.diff(item[order]) == 0
@@ -169,12 +165,13 @@ class Layout:
 
 
 class Epoch(NamedTuple):
-    """The state's size; (n,) slots of paths and of constants; what becomes of the state before."""
+    """The state's size; (n,) slots of paths and of constants; and see `TimeStep`."""
 
     size: int
     path: IntArray
     constant: IntArray
-    resize: Resize
+    kept: IntArray
+    dropped: IntArray
 
 
 def _epochs(
@@ -196,16 +193,20 @@ def _epochs(
             fewest = needed
     everybody, effects = np.arange(n), np.arange(q)
     # what slots hold: effects, then paths, then constants
-    before = np.append(effects, q + n + everybody[: n * is_coupled])
-    epochs = []
+    epochs, before = [], effects
     for start, stop in zip(edges, [*edges[1:], T], strict=True):
         items = np.flatnonzero((first < stop) & (last >= start))
         held = np.concatenate([effects, q + items, q + n + (everybody if is_coupled else items)])
         path, constant = (np.searchsorted(held, q + k * n + everybody) for k in (0, 1))
-        _, into, kept = np.intersect1d(held, before, assume_unique=True, return_indices=True)
-        epochs.append(Epoch(len(held), path, constant, Resize(len(before), kept, into)))
+        epochs.append(Epoch(len(held), path, constant, _find(held, before), _find(before, held)))
         before = held
     return epochs, np.searchsorted(edges, np.arange(T), side="right") - 1
+
+
+def _find(wanted: IntArray, among: IntArray) -> IntArray:
+    """Where they are among others, which ascend; −1 where they are not."""
+    place = np.searchsorted(among, wanted)
+    return np.where(np.append(among, -1)[place] == wanted, place, -1)
 
 
 def _within(place: IntArray) -> IntArray:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag, get_blas_funcs, lapack
+from scipy.linalg import get_blas_funcs, lapack
 
 from penchant.data import Comparisons
 from penchant.errors import DataError, NumericalError
@@ -90,14 +90,13 @@ def check_time(data: Comparisons) -> FloatArray:
 
 
 class Update(NamedTuple):
-    """A step: see above. N = (I + L S)⁻¹. path: (k, f) covariances of paths with the state, by what
-    was known of it before."""
+    """A step: see above. S and C are those given its comparisons. L: a vector where it is diagonal.
+    path: (k, f) covariances of paths with the state, by what was known of it before."""
 
     H: Any
+    L: FloatArray
     S: FloatArray
     C: FloatArray
-    G: FloatArray
-    N: FloatArray
     path: FloatArray
 
 
@@ -165,45 +164,50 @@ class PathPrior:
         n_squares, is_definite = layout.steps[-1].square.stop, bool((weight >= 0.0).all())
         laplacians = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
         scales, noises = (some.astype(single) for some in self.moves)
-        constants = self.constants if layout.is_coupled else np.zeros((0, 0))
-        P = block_diag(np.diag(self.effect_sd**2), constants).astype(single)
+        P = np.zeros((layout.steps[0].H.shape[1],) * 2, single)
+        P[:q, :q] = np.diag(self.effect_sd**2)
+        if layout.is_coupled:
+            P[-len(self.constants) :, -len(self.constants) :] = self.constants
         gemm = get_blas_funcs("gemm", (P,))
         updates, pivots, identity = [], [], {}
         for step in layout.steps:
-            if step.resize is not None:
-                P = _resized(P, step.resize.into, step.resize.kept, step.H.shape[1])
+            if step.kept is not None:
+                P = _resized(P, step.kept)
             scale, H = scales[step.slots], step.H.astype(single, copy=False)
             r, f = H.shape
             P *= scale[:, None]
             P *= scale
             path = P.take(step.now, axis=0)
             P.ravel()[:: f + 1] += noises[step.slots]
-            C = H @ P
-            S = (H @ C.T).astype(float, copy=False)
+            prior = H @ P
+            S = (H @ prior.T).astype(float, copy=False)
             L = laplacians[step.square].reshape(r, r)
+            L = L.diagonal() if step.by_row else L
             if r not in identity:
                 identity[r] = np.eye(r)
-            B = L @ S
-            B += identity[r]
-            lu, _, N, info = lapack.dgesv(B, identity[r])
-            if info or not (is_definite or np.linalg.slogdet(B)[0] > 0.0):
+            lu, _, N, info = lapack.dgesv(identity[r] + _times(L, S), identity[r])
+            if info or not (is_definite or np.linalg.det(N) > 0.0):
                 raise NumericalError("the precision of the paths is not positive definite")
-            G = N @ L
-            G = 0.5 * (G + G.T)
-            # P −= Cᵀ G C in place
-            GC = G.astype(single, copy=False) @ C
-            gemm(-1.0, GC.T, C.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)
-            updates.append(Update(H, S, C, G, N, path))
+            C = N.T.astype(single, copy=False) @ prior
+            LC = _times(L.astype(single, copy=False), C)
+            gemm(-1.0, LC.T, prior.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)  # P −= (HP)ᵀ L C
+            updates.append(Update(H, L, S @ N, C, path))
             pivots.append(lu.diagonal())
         log_det = float(np.log(np.abs(np.concatenate(pivots))).sum())
         return PathState(self, shift, updates, log_det)
 
 
-def _resized(P: FloatArray, into: IntArray, kept: IntArray, size: int) -> FloatArray:
-    """Of that size, with some rows and columns of P, and nothing else."""
-    resized = np.zeros((size, size), P.dtype)
-    resized[np.ix_(into, into)] = P[np.ix_(kept, kept)]
-    return resized
+def _resized(P: FloatArray, kept: IntArray) -> FloatArray:
+    """Rows and columns of P by where they were; −1: zeros."""
+    new = kept < 0
+    P = P.take(kept, axis=0).take(kept, axis=1)
+    P[new] = P[:, new] = 0.0
+    return P
+
+
+def _times(L: FloatArray, X: FloatArray) -> FloatArray:
+    """L X; L: a matrix, or its diagonal."""
+    return np.asarray((L * X.T).T if L.ndim == 1 else L @ X)
 
 
 @dataclass(frozen=True)
@@ -244,31 +248,27 @@ class PathState:
         n_directions = layout.steps[-1].directions.stop
         right = np.bincount(layout.row_directions.ravel(), each, n_directions) * 1.0
         mean, by_slot, known = np.empty(len(right)), np.empty(len(scales)), np.empty(len(scales))
-        n_first = len(self.prior.effect_sd) + layout.is_coupled * len(self.prior.constants)
-        state = np.zeros(n_first)
+        state = np.zeros(layout.steps[0].H.shape[1])
         steps = list(zip(layout.steps, self.updates, strict=True))
-        for step, (_, _, C, G, N, _) in steps:
-            if step.resize is not None:
-                before, state = state, np.zeros(step.H.shape[1])
-                state[step.resize.into] = before[step.resize.kept]
+        for step, (_, L, S, C, _) in steps:
+            if step.kept is not None:
+                state = np.where(step.kept < 0, 0.0, state[step.kept])
             here = step.directions
             state *= scales[step.slots]
             known[step.slots] = state
-            mean[here] = expected = step.H @ state
-            right[here] = slope = N @ right[here] - G @ expected
+            expected = step.H @ state
+            slope = right[here] - _times(L, expected)
+            mean[here] = expected + S @ slope
             state += slope.astype(single, copy=False) @ C
         state[:] = 0.0  # λ
-        for step, (_, S, C, G, _, _) in reversed(steps):
+        for step, (_, L, _, C, _) in reversed(steps):
             here = step.directions
-            later = C @ state.astype(single, copy=False)
-            slope = right[here] - G @ later
-            mean[here] += S @ slope + later
-            state += slope @ step.H
+            mean[here] += C @ state.astype(single, copy=False)
+            state += (right[here] - _times(L, mean[here])) @ step.H
             by_slot[step.slots] = state
             state *= scales[step.slots]
-            if step.resize is not None:
-                after, state = state, np.zeros(step.resize.before)
-                state[step.resize.kept] = after[step.resize.into]
+            if step.dropped is not None:
+                state = np.where(step.dropped < 0, 0.0, state[step.dropped])
         return Moments(mean, by_slot, known[layout.paths], state)
 
     @cached_property
@@ -280,25 +280,25 @@ class PathState:
         by_path, later = np.empty(len(layout.gap)), np.zeros((layout.steps[-1].H.shape[1],) * 2, single)
         earliest = min((number for number, _ in layout.whole.values()), default=-1)
         for i in range(len(layout.steps) - 1, -1, -1):
-            step, (H, S, C, G, N, path) = layout.steps[i], self.updates[i]
-            D = C @ later
-            X = (D @ C.T).astype(float, copy=False)
-            cov[step.square] = (S @ N - N.T @ X @ N).ravel()
+            step, (H, L, S, C, path) = layout.steps[i], self.updates[i]
+            single_L, D = L.astype(single, copy=False), C @ later
+            S = S - (D @ C.T)
+            cov[step.square] = S.ravel()
             if i == earliest:
                 break
-            # Λ ← Λ − D̃ᵀ H − Hᵀ D̃, D̃ = G C Λ − ½(G + G X G) H
-            D = G.astype(single, copy=False) @ D
-            D -= (0.5 * (G + G @ X @ G)).astype(single, copy=False) @ H
+            # Λ += ½ Hᵀ D + ½ Dᵀ H, D = (L − L S L) H − 2 L C Λ
+            R = (np.diag(L) if step.by_row else L) - _times(L, _times(L, S).T)
+            D = (0.5 * R).astype(single, copy=False) @ H - _times(single_L, D)
             D = step.J.T.astype(single, copy=False) @ D
-            later[step.touched] -= D
-            later[:, step.touched] -= D.T
+            later[step.touched] += D
+            later[:, step.touched] += D.T
             by_slot[step.slots] = later.diagonal()
             by_path[step.nodes] = np.einsum("ij,ij->i", path, later.take(step.now, axis=0))
             scale = scales[step.slots]
             later *= scale[:, None]
             later *= scale
-            if step.resize is not None:
-                later = _resized(later, step.resize.kept, step.resize.into, step.resize.before)
+            if step.dropped is not None:
+                later = _resized(later, step.dropped)
         return Moments(cov, by_slot, by_path, later)
 
     def at(self, period: int) -> tuple[FloatArray, FloatArray]:
@@ -313,7 +313,7 @@ class PathState:
         """∂ log Z by K (n, n), of independent constants by its diagonal alone; by the logarithms of
         the paths' variance and timescale."""
         prior, mean, cov = self.prior, self.means, self.covariances
-        layout, q = prior.layout, len(prior.effect_sd)
+        layout, n = prior.layout, len(prior.constants)
         gap = np.where(np.isfinite(layout.gap), layout.gap, 0.0)
         by_slot = 0.5 * (mean.by_slot**2 - cov.by_slot)
         # what the means say of how paths go with everything else
@@ -325,6 +325,6 @@ class PathState:
         along -= 2.0 * prior.keep**2 * by_new
         by_K = np.zeros_like(prior.constants)
         if layout.is_coupled:
-            by_K += 0.5 * (np.outer(mean.by_first, mean.by_first) - cov.by_first)[q:, q:]
+            by_K += 0.5 * (np.outer(mean.by_first, mean.by_first) - cov.by_first)[-n:, -n:]
         by_K[layout.entrants, layout.entrants] = by_slot[layout.entering]
         return by_K, float(by_new @ (1.0 - prior.keep**2)), float(along @ gap) / prior.timescale
