@@ -132,9 +132,9 @@ class Layout:
         ) @ _sparse(*sums)
         is_small = H.shape[0] * H.shape[1] <= DENSE_ENTRIES * T
         H = H.toarray() if is_small else H
-        steps = []
-        for t, (epoch, f) in enumerate(zip(number, size, strict=True)):
-            parts = [slice(*p[t : t + 2].tolist()) for p in (starts, slots, directions, squares)]
+        steps, bounds = [], [p.tolist() for p in (starts, slots, directions, squares)]
+        for t, (epoch, f) in enumerate(zip(number.tolist(), size.tolist(), strict=True)):
+            parts = [slice(*some[t : t + 2]) for some in bounds]
             here = H[parts[2], :f]
             touched = slice(None) if is_small else np.unique(here.indices)
             J = here if is_small else here[:, touched]
@@ -184,11 +184,11 @@ def _epochs(
     met = last >= 0
     n_begun = np.cumsum(np.bincount(first[met], minlength=T))
     n_ended = np.append(0, np.cumsum(np.bincount(last[met], minlength=T)))
-    edges, fewest = [0], np.inf
-    for t in range(T):
-        needed = n_begun[t] - n_ended[t]
+    edges, fewest = [0], n
+    for t, (begun, ended) in enumerate(zip(n_begun.tolist(), n_ended[:-1].tolist(), strict=True)):
+        needed = begun - ended
         fewest = min(fewest, needed)
-        if n_begun[t] - n_ended[edges[-1]] > EPOCH_SHARE * fewest:
+        if begun - n_ended[edges[-1]] > EPOCH_SHARE * fewest:
             edges.append(t)
             fewest = needed
     everybody, effects = np.arange(n), np.arange(q)

@@ -12,7 +12,7 @@ give all posterior moments and the evidence's gradient. Nothing is inverted but 
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,7 +169,7 @@ class PathPrior:
         if layout.is_coupled:
             P[-len(self.constants) :, -len(self.constants) :] = self.constants
         gemm = get_blas_funcs("gemm", (P,))
-        updates, pivots, identity = [], [], {}
+        updates, pivots = [], []
         for step in layout.steps:
             if step.kept is not None:
                 P = _resized(P, step.kept)
@@ -179,19 +179,18 @@ class PathPrior:
             P *= scale
             path = P.take(step.now, axis=0)
             P.ravel()[:: f + 1] += noises[step.slots]
-            prior = H @ P
-            S = (H @ prior.T).astype(float, copy=False)
+            prior = H.dot(P)
+            S = H.dot(prior.T).astype(float, copy=False)
             L = laplacians[step.square].reshape(r, r)
             L = L.diagonal() if step.by_row else L
-            if r not in identity:
-                identity[r] = np.eye(r)
-            lu, _, N, info = lapack.dgesv(identity[r] + _times(L, S), identity[r])
+            identity = _identity(r)
+            lu, _, N, info = lapack.dgesv(identity + _times(L, S), identity)
             if info or not (is_definite or np.linalg.det(N) > 0.0):
                 raise NumericalError("the precision of the paths is not positive definite")
-            C = N.T.astype(single, copy=False) @ prior
+            C = N.T.astype(single, copy=False).dot(prior)
             LC = _times(L.astype(single, copy=False), C)
             gemm(-1.0, LC.T, prior.T, trans_b=1, beta=1.0, c=P.T, overwrite_c=1)  # P −= (HP)ᵀ L C
-            updates.append(Update(H, L, S @ N, C, path))
+            updates.append(Update(H, L, S.dot(N), C, path))
             pivots.append(lu.diagonal())
         log_det = float(np.log(np.abs(np.concatenate(pivots))).sum())
         return PathState(self, shift, updates, log_det)
@@ -205,9 +204,14 @@ def _resized(P: FloatArray, kept: IntArray) -> FloatArray:
     return P
 
 
+@lru_cache(maxsize=1_000)
+def _identity(r: int) -> FloatArray:
+    return np.eye(r)
+
+
 def _times(L: FloatArray, X: FloatArray) -> FloatArray:
     """L X; L: a matrix, or its diagonal."""
-    return np.asarray((L * X.T).T if L.ndim == 1 else L @ X)
+    return np.asarray((L * X.T).T if L.ndim == 1 else L.dot(X))
 
 
 @dataclass(frozen=True)
@@ -256,14 +260,14 @@ class PathState:
             here = step.directions
             state *= scales[step.slots]
             known[step.slots] = state
-            expected = step.H @ state
+            expected = step.H.dot(state)
             slope = right[here] - _times(L, expected)
-            mean[here] = expected + S @ slope
-            state += slope.astype(single, copy=False) @ C
+            mean[here] = expected + S.dot(slope)
+            state += slope.astype(single, copy=False).dot(C)
         state[:] = 0.0  # λ
         for step, (_, L, _, C, _) in reversed(steps):
             here = step.directions
-            mean[here] += C @ state.astype(single, copy=False)
+            mean[here] += C.dot(state.astype(single, copy=False))
             state += (right[here] - _times(L, mean[here])) @ step.H
             by_slot[step.slots] = state
             state *= scales[step.slots]
@@ -281,19 +285,19 @@ class PathState:
         earliest = min((number for number, _ in layout.whole.values()), default=-1)
         for i in range(len(layout.steps) - 1, -1, -1):
             step, (H, L, S, C, path) = layout.steps[i], self.updates[i]
-            single_L, D = L.astype(single, copy=False), C @ later
-            S = S - (D @ C.T)
+            D = C.dot(later)
+            S = S - D.dot(C.T)
             cov[step.square] = S.ravel()
             if i == earliest:
                 break
-            # Λ += ½ Hᵀ D + ½ Dᵀ H, D = (L − L S L) H − 2 L C Λ
-            R = (np.diag(L) if step.by_row else L) - _times(L, _times(L, S).T)
-            D = (0.5 * R).astype(single, copy=False) @ H - _times(single_L, D)
-            D = step.J.T.astype(single, copy=False) @ D
+            # Λ += Hᵀ D + Dᵀ H, D = L(½(I − S L) H − C Λ)
+            half = 0.5 * (_identity(len(S)) - _times(L, S).T)
+            D = half.astype(single, copy=False) @ H - D
+            D = step.J.T.astype(single, copy=False).dot(_times(L.astype(single, copy=False), D))
             later[step.touched] += D
             later[:, step.touched] += D.T
             by_slot[step.slots] = later.diagonal()
-            by_path[step.nodes] = np.einsum("ij,ij->i", path, later.take(step.now, axis=0))
+            by_path[step.nodes] = np.vecdot(path, later.take(step.now, axis=0))
             scale = scales[step.slots]
             later *= scale[:, None]
             later *= scale
