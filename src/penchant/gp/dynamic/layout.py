@@ -27,9 +27,9 @@ class TimeStep:
 
     nodes, slots, directions, square: of k, f, r and r × r numbers in arrays over all steps. now:
     (k,) slots of the items' paths. H: (r, f) the directions, dense or sparse; J: H at `touched`,
-    outside of which it is zero. by_row: directions are comparisons. kept, dropped: where an epoch
-    starts, the slots of the state before among those of this one, and the other way round; −1 where
-    there is none.
+    outside of which it is zero. by_row: each direction is a comparison. kept, dropped: where an
+    epoch starts, the slots of the state before among those of this one, and the other way round; −1
+    where there is none.
     """
 
     nodes: slice
@@ -116,7 +116,8 @@ class Layout:
         extra = (points[at] + n_items[at] + q)[:, None] + np.arange(n_extra)
         some = np.concatenate([node, node, effect.ravel(), extra.ravel()])
         of = [x, c, np.tile(np.arange(q), T), constant[number[at], :n_extra].ravel()]
-        sums = some, np.concatenate(of), np.ones(len(some)), (points[-1], size.max())
+        ones = np.ones(len(some))
+        sums = csr_array((ones, (some, np.concatenate(of))), shape=(points[-1], size.max()))
         # directions are sums of points: a row, or a point
         sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
         local = np.column_stack([*sides, n_items[place][:, None] + np.arange(q)])
@@ -124,22 +125,23 @@ class Layout:
         own, within, step = by_row[place], _within(place), np.repeat(np.arange(T), n_points)
         single = np.flatnonzero(~by_row[step])
         row = np.repeat((directions[place] + within)[own], 2 + q)
-        H = _sparse(
+        place_of = (
             np.append(row, single + (directions - points)[step[single]]),
             np.append((points[place][:, None] + local)[own], single),
-            np.append(weights[own], np.ones(len(single))),
-            (directions[-1], points[-1]),
-        ) @ _sparse(*sums)
+        )
+        each = np.append(weights[own], np.ones(len(single)))
+        H: Any = csr_array((each, place_of), shape=(directions[-1], points[-1])) @ sums
         is_small = H.shape[0] * H.shape[1] <= DENSE_ENTRIES * T
         H = H.toarray() if is_small else H
         steps, bounds = [], [p.tolist() for p in (starts, slots, directions, squares)]
         for t, (epoch, f) in enumerate(zip(number.tolist(), size.tolist(), strict=True)):
-            parts = [slice(*some[t : t + 2]) for some in bounds]
-            here = H[parts[2], :f]
-            touched = slice(None) if is_small else np.unique(here.indices)
-            J = here if is_small else here[:, touched]
+            inside, ours, here, square = (slice(*some[t : t + 2]) for some in bounds)
+            part = H[here, :f]
+            touched: Any = slice(None) if is_small else np.unique(part.indices)
+            J = part if is_small else part[:, touched]
             moved = epochs[epoch][3:] if t and epoch > number[t - 1] else (None, None)
-            steps.append(TimeStep(*parts, x[parts[0]], here, J, touched, bool(by_row[t]), *moved))
+            parts, by = (inside, ours, here, square), bool(by_row[t])
+            steps.append(TimeStep(*parts, x[inside], part, J, touched, by, *moved))
         order = np.argsort(item, kind="stable")
         gap, day = np.full(len(nodes), np.inf), days * periods[when[order]].astype(float)
         again = np.diff(item[order]) == 0
@@ -218,8 +220,3 @@ def _within(place: IntArray) -> IntArray:
     order, number = np.argsort(place, kind="stable"), np.empty(len(place), int)
     number[order] = np.arange(len(place)) - np.searchsorted(place[order], place[order])
     return number
-
-
-def _sparse(row: IntArray, column: IntArray, value: FloatArray, shape: tuple[int, int]) -> Any:
-    """A sparse matrix of these entries."""
-    return csr_array((value, (row, column)), shape=shape)

@@ -1,14 +1,18 @@
 """Paths of all items as one Gaussian: a Kalman filter forwards in time, its adjoint backwards.
 
 g = u[w] − u[l] + zᵀβ.  A utility is a constant plus an Ornstein–Uhlenbeck path of the item's own,
-c ~ N(0, K), β ~ N(0, diag(sd²)). The state (u, c, β) of `layout` moves by u ← φ u + (1 − φ) c + new
-for items that meet. With m and P its mean and covariance, J the directions that the step's
-comparisons have, C = J P, S = J P Jᵀ, L and b the Laplacian and the shift of the comparisons,
+c ~ N(0, K), β ~ N(0, diag(sd²)). The state of `layout` holds β, c and how far x = u − c is, which
+moves by x ← φ x + new for items that meet. With m and P its mean and covariance, H the directions
+that the step's comparisons have, L and b the Laplacian and the shift of the comparisons, and before
+these C₀ = H P, S₀ = H P Hᵀ, N = (I + L S₀)⁻¹,
 
-    G = (I + L S)⁻¹ L,    P ← P − Cᵀ G C,    m ← m + Cᵀ(b − G(S b + J m)).
+    C = Nᵀ C₀,  S = S₀ N,    P ← P − C₀ᵀ L C,    m ← m + Cᵀ(b − L H m).
 
 Backwards go λ = ∂ log Z/∂m and Λ = λλᵀ − 2 ∂ log Z/∂P (the smoother of Bryson and Frazier), which
-give all posterior moments and the evidence's gradient. Nothing is inverted but I + L S.
+give all posterior moments and the evidence's gradient: with S − C Λ Cᵀ the covariance and μ the
+mean of H given everything, λ ← λ + Hᵀ(b − L μ) and Λ ← Λ + Hᵀ D + Dᵀ H, where
+D = L(½(I − (S − C Λ Cᵀ) L) H − C Λ). Nothing is inverted but I + L S₀. Small matrices are
+multiplied by `dot`, which takes half the time of `@`.
 """
 
 from dataclasses import dataclass, replace
@@ -150,9 +154,9 @@ class PathPrior:
     def moves(self) -> tuple[FloatArray, FloatArray]:
         """What slots keep of themselves before each step, and the variance of what is new."""
         layout = self.layout
-        scale = np.ones(layout.steps[-1].slots.stop)
-        noise = np.zeros(len(scale))
-        scale[layout.paths], scale[layout.entering] = self.keep, 0.0
+        total = layout.steps[-1].slots.stop
+        scale, noise = np.ones(total), np.zeros(total)
+        scale[layout.paths] = self.keep
         noise[layout.paths] = -self.variance * np.expm1(-2.0 * layout.gap / self.timescale)
         noise[layout.entering] = np.diagonal(self.constants)[layout.entrants]
         return scale, noise
@@ -162,7 +166,7 @@ class PathPrior:
         layout, single, q = self.layout, self.dtype, len(self.effect_sd)
         each = (layout.products * weight[:, None, None]).ravel()
         n_squares, is_definite = layout.steps[-1].square.stop, bool((weight >= 0.0).all())
-        laplacians = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
+        laplacians: Any = np.bincount(layout.row_squares.ravel(), each, n_squares) * 1.0
         scales, noises = (some.astype(single) for some in self.moves)
         P = np.zeros((layout.steps[0].H.shape[1],) * 2, single)
         P[:q, :q] = np.diag(self.effect_sd**2)
@@ -185,7 +189,7 @@ class PathPrior:
             L = L.diagonal() if step.by_row else L
             identity = _identity(r)
             lu, _, N, info = lapack.dgesv(identity + _times(L, S), identity)
-            if info or not (is_definite or np.linalg.det(N) > 0.0):
+            if info or not (is_definite or np.linalg.slogdet(N)[0] > 0.0):
                 raise NumericalError("the precision of the paths is not positive definite")
             C = N.T.astype(single, copy=False).dot(prior)
             LC = _times(L.astype(single, copy=False), C)
@@ -209,9 +213,9 @@ def _identity(r: int) -> FloatArray:
     return np.eye(r)
 
 
-def _times(L: FloatArray, X: FloatArray) -> FloatArray:
+def _times(L: Any, X: Any) -> Any:
     """L X; L: a matrix, or its diagonal."""
-    return np.asarray((L * X.T).T if L.ndim == 1 else L.dot(X))
+    return (L * X.T).T if L.ndim == 1 else L.dot(X)
 
 
 @dataclass(frozen=True)
@@ -281,7 +285,8 @@ class PathState:
         layout, single = self.prior.layout, self.prior.dtype
         scales = self.prior.moves[0].astype(single)
         cov, by_slot = np.empty(layout.steps[-1].square.stop), np.empty(len(scales))
-        by_path, later = np.empty(len(layout.gap)), np.zeros((layout.steps[-1].H.shape[1],) * 2, single)
+        size, by_path = layout.steps[-1].H.shape[1], np.empty(len(layout.gap))
+        later = np.zeros((size, size), single)
         earliest = min((number for number, _ in layout.whole.values()), default=-1)
         for i in range(len(layout.steps) - 1, -1, -1):
             step, (H, L, S, C, path) = layout.steps[i], self.updates[i]
