@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 DENSE_ENTRIES = 5_000
 """Up to so many a step the directions are dense matrices: sparse products take longer."""
@@ -90,7 +90,7 @@ class Layout:
         days: of a period. whole: periods that hold all items; with_constants: and the constants.
         """
         winner, loser, period = ends
-        q, one, n_extra = len(z), np.ones(len(winner)), n * with_constants
+        q = len(z)
         complete = np.unique(np.array(whole, dtype=np.intp))
         periods = np.union1d(period, complete)
         T, place, at = len(periods), *(np.searchsorted(periods, p) for p in (period, complete))
@@ -100,7 +100,7 @@ class Layout:
         starts = np.searchsorted(when, np.arange(T + 1))
         n_items, n_rows = np.diff(starts), np.bincount(place, minlength=T)
         n_points = n_items + q
-        n_points[at] += n_extra
+        n_points[at] += n * with_constants
         by_row = (n_rows < n_points) & ~np.isin(np.arange(T), at)
         sizes = np.where(by_row, n_rows, n_points)
         epochs, number = _epochs(when, item, (T, n, q), is_coupled)
@@ -113,15 +113,15 @@ class Layout:
         # points are sums of slots: a path and a constant, an effect, or a constant
         node = (points - starts)[when] + np.arange(len(nodes))
         effect = (points[:-1] + n_items)[:, None] + np.arange(q)
-        extra = (points[at] + n_items[at] + q)[:, None] + np.arange(n_extra)
+        extra = (points[at] + n_items[at] + q)[:, None] + np.arange(n * with_constants)
         some = np.concatenate([node, node, effect.ravel(), extra.ravel()])
-        of = [x, c, np.tile(np.arange(q), T), constant[number[at], :n_extra].ravel()]
-        ones = np.ones(len(some))
-        sums = csr_array((ones, (some, np.concatenate(of))), shape=(points[-1], size.max()))
+        beside = constant[number[at], : extra.shape[1]].ravel()
+        of = np.concatenate([x, c, np.tile(np.arange(q), T), beside])
+        sums = csr_array((np.ones(len(some)), (some, of)), shape=(points[-1], size.max()))
         # directions are sums of points: a row, or a point
         sides = [np.searchsorted(nodes, place * n + side) - starts[place] for side in ends[:2]]
         local = np.column_stack([*sides, n_items[place][:, None] + np.arange(q)])
-        weights = np.column_stack([one, -one, z.T])
+        weights = np.column_stack([np.ones(len(place)), -np.ones(len(place)), z.T])
         own, within, step = by_row[place], _within(place), np.repeat(np.arange(T), n_points)
         single = np.flatnonzero(~by_row[step])
         row = np.repeat((directions[place] + within)[own], 2 + q)
@@ -130,28 +130,14 @@ class Layout:
             np.append((points[place][:, None] + local)[own], single),
         )
         each = np.append(weights[own], np.ones(len(single)))
-        H: Any = csr_array((each, place_of), shape=(directions[-1], points[-1])) @ sums
-        is_small = H.shape[0] * H.shape[1] <= DENSE_ENTRIES * T
-        H = H.toarray() if is_small else H
-        steps, bounds = [], [p.tolist() for p in (starts, slots, directions, squares)]
-        for t, (epoch, f) in enumerate(zip(number.tolist(), size.tolist(), strict=True)):
-            inside, ours, here, square = (slice(*some[t : t + 2]) for some in bounds)
-            part = H[here, :f]
-            touched: Any = slice(None) if is_small else np.unique(part.indices)
-            J = part if is_small else part[:, touched]
-            moved = epochs[epoch][3:] if t and epoch > number[t - 1] else (None, None)
-            parts, by = (inside, ours, here, square), bool(by_row[t])
-            steps.append(TimeStep(*parts, x[inside], part, J, touched, by, *moved))
-        order = np.argsort(item, kind="stable")
-        gap, day = np.full(len(nodes), np.inf), days * periods[when[order]].astype(float)
-        again = np.diff(item[order]) == 0
-        gap[order[1:][again]] = np.diff(day)[again]
+        H = csr_array((each, place_of), shape=(directions[-1], points[-1])) @ sums
+        gap = _gaps(when, item, days * periods.astype(float))
         new = np.flatnonzero(np.isinf(gap) & (not is_coupled))
         local[own], weights[own] = within[own, None], np.append(1.0, np.zeros(1 + q))
         at_square = (squares[place][:, None] + sizes[place][:, None] * local)[:, :, None]
-        beside = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
+        known = np.append(n + np.arange(q), np.append(np.arange(n), n + q + np.arange(n)))
         return cls(
-            steps,
+            _steps(H, x, by_row, (starts, slots, directions, squares), epochs, number),
             int(size.max()),
             is_coupled,
             gap,
@@ -162,8 +148,45 @@ class Layout:
             at_square + local[:, None, :],
             weights,
             weights[:, :, None] * weights[:, None, :],
-            {int(periods[t]): (t, beside[: sizes[t]]) for t in at.tolist()},
+            {int(periods[t]): (t, known[: sizes[t]]) for t in at.tolist()},
         )
+
+
+def _steps(
+    H: csr_array,
+    x: IntArray,
+    by_row: BoolArray,
+    bounds: tuple[IntArray, ...],
+    epochs: list["Epoch"],
+    number: IntArray,
+) -> list[TimeStep]:
+    """H: (all directions, slots); x: (N,) slots of paths; bounds: (T + 1,) of the steps' nodes,
+    slots, directions and squares; number: (T,) their epochs.
+    """
+    is_small = H.shape[0] * H.shape[1] <= DENSE_ENTRIES * len(number)
+    rows: Any = H.toarray() if is_small else H
+    steps, ends = [], [bound.tolist() for bound in bounds]
+    for t, epoch in enumerate(number.tolist()):
+        inside, ours, here, square = (slice(*some[t : t + 2]) for some in ends)
+        part = rows[here, : epochs[epoch].size]
+        touched: Any = slice(None) if is_small else np.unique(part.indices)
+        J = part if is_small else part[:, touched]
+        moved = epochs[epoch][3:] if t and epoch > number[t - 1] else (None, None)
+        parts = (inside, ours, here, square)
+        steps.append(TimeStep(*parts, x[inside], part, J, touched, bool(by_row[t]), *moved))
+    return steps
+
+
+def _gaps(when: IntArray, item: IntArray, days: FloatArray) -> FloatArray:
+    """(N,) days since the item's step before, infinite at its first; days: (T,) of the steps.
+
+    >>> _gaps(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0]), np.array([0.0, 7.0, 21.0])).tolist()
+    [inf, inf, 7.0, 21.0]
+    """
+    order, gap = np.argsort(item, kind="stable"), np.full(len(item), np.inf)
+    again = np.diff(item[order]) == 0
+    gap[order[1:][again]] = np.diff(days[when[order]])[again]
+    return gap
 
 
 class Epoch(NamedTuple):
