@@ -6,7 +6,8 @@ settled to 1e-11. What differs on purpose is said where it is compared. The entr
 "items-arbitrated-…" were added when default kernels began with one variance of a difference, and
 again when the prior beside features always had an effect of each item's own; the one with a
 relation whenever what features tell about its worth was measured in another way; both, and
-"users-learned-features", again when features had a linear part.
+"users-learned-features", again when features had a linear part; those with a relation and with few
+answers when the shares of sources, and of effects of items, followed from answers left out.
 """
 
 import json

@@ -84,10 +84,12 @@ def recalibrate(likelihood: Likelihood, others: Normal, rows: Rows) -> LeaveOneO
     calibration = AS_IT_IS
     if outcomes.tie is None or not outcomes.tie.all():
 
-        def log_power(log_slope: float) -> float:
-            slope = np.exp(log_slope)
-            tilted = likelihood.tilted(slope * others.mean, np.sqrt(slope) * others.var, outcomes)
-            return POWER * float(rows.count @ tilted.log_z)
+        def log_power(log_slopes: FloatArray) -> FloatArray:
+            slopes = np.exp(log_slopes)[:, None]
+            at = (slopes * others.mean).ravel(), (np.sqrt(slopes) * others.var).ravel()
+            every = outcomes.part(np.tile(np.arange(len(rows)), len(slopes)))
+            log_z = likelihood.tilted(*at, every).log_z.reshape(len(slopes), -1)
+            return np.asarray(POWER * (log_z @ rows.count))
 
         calibration = _average(log_power)
     density = log_density(likelihood, calibration, others, rows)
@@ -105,11 +107,15 @@ def log_density(
     return np.asarray(logsumexp(each, axis=0, b=np.array(calibration.weights)[:, None]))
 
 
-def _average(log_power: Callable[[float], float]) -> Recalibration:
-    """Over the posterior of the logarithm of the slope, given a function of it."""
+LogPower = Callable[[FloatArray], FloatArray]
+"""Of the answers left out, at logarithms of slopes."""
+
+
+def _average(log_power: LogPower) -> Recalibration:
+    """Over the posterior of the logarithm of the slope."""
     middle, error, _ = _moments(log_power, 0.0, 2.0 * SLOPE_SPREAD)
     middle, error, free = _moments(log_power, middle, REACH * max(error, LEAST_ERROR))
-    right = logsumexp([log_power(SYSTEMATIC_ERROR * x) for x in NODES], b=NODE_WEIGHTS)
+    right = logsumexp(log_power(SYSTEMATIC_ERROR * NODES), b=NODE_WEIGHTS)
     weight = float(expit(free - right))
     if weight <= 0.5:
         return AS_IT_IS
@@ -118,14 +124,12 @@ def _average(log_power: Callable[[float], float]) -> Recalibration:
     return Recalibration((1.0, *slopes.tolist()), (1.0 - weight, *weights.tolist()))
 
 
-def _moments(
-    log_power: Callable[[float], float], centre: float, reach: float
-) -> tuple[float, float, float]:
+def _moments(log_power: LogPower, centre: float, reach: float) -> tuple[float, float, float]:
     """Posterior mean and standard deviation of the logarithm of a slope, and the logarithm of its
     evidence, on a grid."""
     at = centre + reach * GRID
     prior = -0.5 * (at / SLOPE_SPREAD) ** 2 - np.log(SLOPE_SPREAD * np.sqrt(2.0 * np.pi))
-    log_joint = np.array([log_power(each) for each in at]) + prior
+    log_joint = log_power(at) + prior
     total = logsumexp(log_joint)
     weight = np.exp(log_joint - total)
     middle = float(weight @ at)
