@@ -49,13 +49,18 @@ def people(m=M, seed=0, n=N, **how):
     )
 
 
+class SmallStacks(dispatch.Device):
+    stack_size = 2 * N**2
+    call_flops = 0.0
+
+
 def blocks_of_all_kinds():
     """All items alike, few of many items, and most of few items."""
     same = np.repeat(np.arange(4), 2), np.tile([0, 2], 4), np.tile([2, 5], 4)
     yield from arrange(*same, N)
     yield from arrange(*ends(6, 8, 40), 40)
     yield from arrange(*ends(), N)
-    yield from arrange(*ends(), N, 2 * N**2)
+    yield from arrange(*ends(), N, SmallStacks())
 
 
 def check_stacks(device):
