@@ -42,11 +42,11 @@ from experiments.defaults_tasks import (
     people_of_movielens,
     people_of_sushi,
     people_rounds,
-    recalibration_slope,
     regression_rounds,
     score,
     simulated_people,
     simulated_rounds,
+    told_slope,
 )
 from experiments.defaults_twins import (
     NO_GROUPS,
@@ -364,7 +364,7 @@ def _judged(name: str, s: ContestScores) -> list[list[str]]:
                 spread(s.log_likelihoods[model]),
                 baseline,
                 s.difference(model, baseline),
-                s.slope(model),
+                told_slope(*s.slope(model)),
                 f"{s.seconds[model]:.1f}",
                 regret,
             ]
@@ -383,7 +383,7 @@ def claim_baselines(page: Page, found: Mapping[str, ContestScores]) -> None:
     gains = {name: s.gains(model, s.best_baseline(model)) for s, model, name in judged}
     losses = {name: -each.mean() for name, each in gains.items()}
     clear = sum(-each.mean() - 2 * standard_error(each) > WORST_LOSS for each in gains.values())
-    slopes = {name: recalibration_slope(s.all_probs(model)) for s, model, name in judged}
+    slopes = {name: s.slope(model) for s, model, name in judged}
     regrets = {name: s.choice_regret for name, s in found.items() if s.choice_regret is not None}
     worst = max(losses, key=lambda name: losses[name])
     beyond = sum(loss > WORST_LOSS for loss in losses.values())
@@ -396,16 +396,20 @@ def claim_baselines(page: Page, found: Mapping[str, ContestScores]) -> None:
             "means over rounds, against the baseline that is best afterwards",
         )
     )
-    low, high = (pick(slopes, key=lambda name: slopes[name]) for pick in (min, max))
-    outside = sum(not SLOPES[0] <= slope <= SLOPES[1] for slope in slopes.values())
+    low, high = (pick(slopes, key=lambda name: slopes[name][0]) for pick in (min, max))
+    away = {
+        name: (max(SLOPES[0] - each, each - SLOPES[1]), e) for name, (each, e) in slopes.items()
+    }
+    outside = sum(distance > 0.0 for distance, _ in away.values())
+    clear = sum(distance > 2 * error for distance, error in away.values())
     page.claim(
         Claim(
             f"recalibration slopes between {SLOPES[0]} and {SLOPES[1]}",
-            f"from {slopes[low]:.2f} ({low}) to {slopes[high]:.2f} ({high}); outside on {outside} "
-            f"of {len(slopes)}",
+            f"from {slopes[low][0]:.2f} ({low}) to {slopes[high][0]:.2f} ({high}); outside on "
+            f"{outside} of {len(slopes)}, by two standard errors on {clear}",
             (
-                Need("lowest", slopes[low], "≥", SLOPES[0]),
-                Need("highest", slopes[high], "≤", SLOPES[1]),
+                Need("lowest", slopes[low][0], "≥", SLOPES[0]),
+                Need("highest", slopes[high][0], "≤", SLOPES[1]),
             ),
             "all held-out answers of a set taken together",
         )

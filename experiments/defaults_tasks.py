@@ -421,7 +421,7 @@ class ContestScores(NamedTuple):
                 spread(self.errors[name]),
                 spread(self.log_likelihoods[name]),
                 "" if name == DEFAULTS else self.difference(DEFAULTS, name),
-                self.slope(name),
+                told_slope(*self.slope(name)),
                 f"{calibration(p).error:.3f} ({by_chance(p):.3f})",
                 f"{self.overconfidence(name):+.3f}",
                 f"{self.seconds[name]:.1f}",
@@ -453,15 +453,15 @@ class ContestScores(NamedTuple):
             known = [each for each in known if each != BT_USERS]
         return max(known, key=lambda each: self.log_likelihoods[each].mean())
 
-    def slope(self, name: str) -> str:
+    def slope(self, name: str) -> tuple[float, float]:
         """The recalibration slope, and its error by leaving out rounds."""
         p = self.probs[name]
         without = [
             recalibration_slope(np.concatenate([*p[:i], *p[i + 1 :]]))
             for i in range(len(p) if len(p) > 1 else 0)
         ]
-        error = np.sqrt((len(p) - 1) * np.var(without)) if without else 0.0
-        return f"{recalibration_slope(self.all_probs(name)):.2f} ± {error:.2f}"
+        error = float(np.sqrt((len(p) - 1) * np.var(without))) if without else 0.0
+        return recalibration_slope(self.all_probs(name)), error
 
     def called(self, name: str) -> str:
         """A model by its name: the defaults are one of two."""
@@ -512,6 +512,15 @@ class ContestScores(NamedTuple):
     def before(self) -> FloatArray:
         """Probabilities by the default of earlier versions."""
         return self.all_probs(next(name for name in BEFORE if name in self.probs))
+
+
+def told_slope(slope: float, error: float) -> str:
+    """In a table.
+
+    >>> told_slope(1.0, 0.05)
+    '1.00 ± 0.05'
+    """
+    return f"{slope:.2f} ± {error:.2f}"
 
 
 def recalibration_slope(p: FloatArray) -> float:
