@@ -20,6 +20,7 @@ from penchant.gp import (
 )
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Lapse, Probit, Ties
+from penchant.models import MultiUserGP
 
 N_USERS, N_ITEMS, SHARING = 7, 6, 0.35
 FREE = FreeCovariance.of(np.diag(np.arange(1.0, N_ITEMS + 1)) + 0.5)
@@ -183,3 +184,26 @@ def test_too_many_items_are_refused(study, monkeypatch):
     monkeypatch.setattr("penchant.gp.users.problem.MAX_ITEMS", 5)
     with pytest.raises(DataError, match="6 items"):
         problem_of(study)
+
+
+def test_a_candidate_that_beats_the_fallback_is_scored_as_it_will_be_learned(monkeypatch):
+    """After ten steps one of many parameters may predict better than at the end."""
+    rng = np.random.default_rng(1)
+    tastes = 3.0 * rng.standard_normal((30, 2)) @ rng.standard_normal((2, 8))
+    user = np.repeat(np.arange(30), 20)
+    first = rng.integers(8, size=600)
+    second = (first + rng.integers(1, 8, size=600)) % 8
+    won = tastes[user, first] > tastes[user, second]
+    data = Comparisons.from_pairs(
+        np.where(won, first, second), np.where(won, second, first), user=user, items=range(8)
+    )
+    n_steps = {}
+
+    def watched(problem, start, *given, limits=None, **named):
+        n_steps[type(start.kernel).__name__] = limits.max_steps
+        return maximize_evidence(problem, start, *given, limits=limits, **named)
+
+    monkeypatch.setattr("penchant.gp.learn.maximize_evidence", watched)
+    model = MultiUserGP(progress=False).fit(None, data)
+    assert "item covariance: free" in model.report_.optimizer
+    assert n_steps["FreeCovariance"] > n_steps["Independent"]

@@ -15,7 +15,7 @@ from penchant.gp.loop import Solution, solve
 from penchant.gp.posterior import AS_IT_IS, Basis, EffectPosterior, Normal, Recalibration
 from penchant.gp.protocol import Callback, Schedule, Settings
 from penchant.gp.rows import Rows
-from penchant.gp.rules import cavity
+from penchant.gp.rules import Sites, cavity
 from penchant.gp.users import arrowhead
 from penchant.gp.users.arrowhead import ArrowPrior, ArrowState
 from penchant.gp.users.blocks import Arrangement, Block, tied_items
@@ -25,7 +25,7 @@ from penchant.likelihoods import Likelihood
 from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.optimize import weak_prior
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 # How the evidence of many users changes with the prior: derivatives, pulled back.
 #
@@ -545,8 +545,8 @@ TRIAL_USER_RANK = 8
 LEARNING = learn.Limits(learn.MAX_STEPS, least_gain=0.02)
 """Steps that gain less than so many nats of log evidence change no prediction that is noticed."""
 TRIAL = learn.Limits(10, least_gain=0.1)
-"""The same for a candidate. One of many parameters, of as many directions as people differ along,
-predicts worse after a hundred steps than after ten; on eleven sets the same one was chosen."""
+"""The same for a candidate. What beats the fallback then is learned to the end and scored again:
+one of many parameters may predict worse after a hundred steps than after ten."""
 HOPELESS = 3.0
 """Standard errors behind the best one, at which a candidate is scored on one half alone."""
 
@@ -598,55 +598,86 @@ def choose_covariance(
     most = min(TRIAL_USER_RANK, problem.max_user_rank or TRIAL_USER_RANK)
     problem = replace(problem, max_user_rank=most)
     both = _of(problem, np.concatenate(halves)).roughly()
-    rows, sites, names = both.edges, None, ["independent", *others]
-    starts: dict[str, UserHyper] = {}
-    ends: dict[str, UserHyper] = {}
-    scores: dict[str, float] = {}
-    left_out = {name: Normal(*np.zeros((2, len(rows)))) for name in names}
-    scored = np.zeros(0, dtype=np.intp)
-    for training, held_out in (halves, halves[::-1]):
-        half = _of(problem, training).roughly()
-        inside, now = (np.flatnonzero(np.isin(rows.user, some)) for some in (training, held_out))
-        scored = np.sort(np.append(scored, now))
+    trial = _Trial(both, [np.isin(both.edges.user, users) for users in halves], callback)
+    names = ["independent", *others]
+    for training in (0, 1):
         for name in names:
-            if name not in starts:
-                known = ends.get("independent", simplest)
-                starts[name] = others[name](known) if name in others else simplest
-            theta = ends[name].theta if name in ends else _begin(half, starts[name])
-            begin = learn.StartingPoint(theta, None if sites is None else sites.part(inside))
-            ends[name] = learn.maximize_evidence(
-                half, starts[name], begin=begin, callback=callback, limits=TRIAL
-            ).hyper
-            solution = solve(both, ends[name], sites)
-            sites = solution.inference.sites
-            for known_so_far, each in zip(left_out[name], _cavities(both, solution), strict=True):
-                known_so_far[now] = each[now]
-        some, calibrations, density = rows.part(scored), {}, {}
-        for name in names:
-            likelihood, (mean, var) = ends[name].likelihood, left_out[name]
-            others_say = Normal(mean[scored], var[scored])
-            calibrations[name] = recalibrate(likelihood, others_say, some).calibration
-            density[name] = log_density(likelihood, calibrations[name], others_say, some)
-            scores[name] = float(np.average(density[name], weights=some.count))
-        names = [name for name in names if not _is_behind(density, name, some, HOPELESS)]
+            known = trial.ends.get("independent", simplest)
+            trial.learn(name, others[name](known) if name in others else simplest, training, TRIAL)
+        names = trial.level(names, HOPELESS)
     order = sorted(names, key=lambda name: name != fallback)
-    best = next(name for name in order if not _is_behind(density, name, some))
-    start, theta = _in_frame(starts[best], ends[best])
-    return CovarianceChoice(best, start, theta, scores, calibrations[best])
+    finished = {fallback}
+    while (best := trial.level(order, 1.0)[0]) not in finished:
+        for training in (0, 1):
+            trial.learn(best, trial.starts[best], training, LEARNING)
+        finished.add(best)
+    start, theta = _in_frame(trial.starts[best], trial.ends[best])
+    return CovarianceChoice(best, start, theta, trial.scores, trial.calibrations[best])
 
 
-def _is_behind(
-    density: Mapping[str, FloatArray], name: str, votes: Rows, n_errors: float = 1.0
-) -> bool:
-    """Whether the best candidate beats this one by more than so many standard errors.
+class _Trial:
+    """Candidates, each learned from one half of the users and scored by the answers of the other.
 
-    density: (m,) log density of each answer, by candidate. The standard error is clustered by user.
+    inside: (m,) the answers of each half. starts, ends: hyperparameters by candidate; left_out:
+    (m,) predictions of each answer by all others; density: (m,) their log density, NaN as long as
+    an answer was only learned from.
     """
-    best = max(density.values(), key=lambda each: float(np.sum(votes.count * each)))
-    share = np.bincount(votes.user, votes.count) / votes.count.sum()
-    gain = np.bincount(votes.user, votes.count * (best - density[name])) / votes.count.sum()
-    error = float(np.sqrt(np.sum((gain - share * gain.sum()) ** 2)))
-    return bool(gain.sum() > n_errors * error)
+
+    def __init__(
+        self, both: UserProblem, inside: list[BoolArray], callback: Callback | None
+    ) -> None:
+        self.both, self.inside, self.callback = both, inside, callback
+        self.halves = [
+            replace(both, edges=both.edges.part(np.flatnonzero(mine))) for mine in inside
+        ]
+        self.sites: Sites | None = None
+        self.starts: dict[str, UserHyper] = {}
+        self.ends: dict[str, UserHyper] = {}
+        self.left_out: dict[str, Normal] = {}
+        self.density: dict[str, FloatArray] = {}
+        self.scores: dict[str, float] = {}
+        self.calibrations: dict[str, Recalibration] = {}
+
+    def learn(self, name: str, start: UserHyper, training: int, limits: learn.Limits) -> None:
+        """Learn from one half, and predict each answer of the other half by all other answers."""
+        half, mine, rows = self.halves[training], self.inside[training], self.both.edges
+        start = self.starts.setdefault(name, start)
+        theta = self.ends[name].theta if name in self.ends else _begin(half, start)
+        sites = None if self.sites is None else self.sites.part(np.flatnonzero(mine))
+        begin = learn.StartingPoint(theta, sites)
+        learned = learn.maximize_evidence(
+            half, start, begin=begin, callback=self.callback, limits=limits
+        )
+        self.ends[name] = learned.hyper
+        solution = solve(self.both, learned.hyper, self.sites)
+        self.sites = solution.inference.sites
+        unknown = Normal(*np.full((2, len(rows)), np.nan))
+        before, found = self.left_out.get(name, unknown), _cavities(self.both, solution)
+        others = Normal(*(np.where(mine, *each) for each in zip(before, found, strict=True)))
+        scored = np.flatnonzero(np.isfinite(others.mean))
+        known, part = Normal(others.mean[scored], others.var[scored]), rows.part(scored)
+        calibration = recalibrate(learned.hyper.likelihood, known, part).calibration
+        density = np.full(len(rows), np.nan)
+        density[scored] = log_density(learned.hyper.likelihood, calibration, known, part)
+        self.left_out[name], self.density[name] = others, density
+        self.calibrations[name] = calibration
+        self.scores[name] = float(np.average(density[scored], weights=part.count))
+
+    def level(self, names: list[str], n_errors: float) -> list[str]:
+        """Those that the best one does not beat by more than so many standard errors, which are
+        clustered by user."""
+        best = max(names, key=lambda name: self.scores[name])
+        scored = np.flatnonzero(np.isfinite(self.density[best]))
+        votes = self.both.edges.part(scored)
+        share = np.bincount(votes.user, votes.count) / votes.count.sum()
+        found = []
+        for name in names:
+            gain = votes.count * (self.density[best] - self.density[name])[scored]
+            by_user = np.bincount(votes.user, gain) / votes.count.sum()
+            error = float(np.sqrt(np.sum((by_user - share * by_user.sum()) ** 2)))
+            if by_user.sum() <= n_errors * error:
+                found.append(name)
+        return found
 
 
 def _in_frame(start: UserHyper, end: UserHyper) -> tuple[UserHyper, FloatArray]:
