@@ -12,6 +12,9 @@ APART = pc.Comparisons.from_pairs(["tea", "red"], ["milk", "blue"])
 VOTES = pc.Comparisons.from_pairs(
     ["tea", "tea", "milk"], ["milk", "water", "water"], user=["ann", "bob", "ann"]
 )
+TWO_CAMPS = pc.Comparisons.from_pairs(
+    ["tea"] * 6 + ["milk"] * 6, ["milk"] * 6 + ["tea"] * 6, user=list("aaabbbcccddd")
+)
 MANY_APART = pc.Comparisons.from_pairs(["tea"] * 9 + ["red"] * 9, ["milk"] * 9 + ["blue"] * 9)
 SELF_LOOP = np.array([[1.0, 1.0], [1.0, 0.0]])
 
@@ -25,7 +28,7 @@ def rows_with_a_fault(folder):
 SAID = {
     "items that nothing links": lambda _: pc.PreferenceGP(optimize=None).fit(None, APART),
     "features of people": lambda _: pc.MultiUserGP(max_user_rank=1, optimize=None).fit(
-        None, VOTES, user_features=np.array([[0.0], [3.0]])
+        None, TWO_CAMPS, user_features=np.array([[0.0], [0.1], [3.0], [3.1]])
     ),
     "constant features": lambda _: pc.PreferenceGP(optimize=None).fit(np.ones((3, 1)), VOTES),
     "self-loops": lambda _: kernels.undirected(SELF_LOOP),

@@ -81,6 +81,7 @@ from penchant.gp.users.posterior import UserPosteriors as UserPosteriors
 from penchant.gp.users.posterior import UserSites as UserSites
 from penchant.gp.users.problem import LEARNING as LEARNING
 from penchant.gp.users.problem import LEARNING_VOTES as LEARNING_VOTES
+from penchant.gp.users.problem import NOTICEABLE as NOTICEABLE
 from penchant.gp.users.problem import CovarianceChoice as CovarianceChoice
 from penchant.gp.users.problem import Start as Start
 from penchant.gp.users.problem import UserHyper as UserHyper
@@ -88,7 +89,6 @@ from penchant.gp.users.problem import UserProblem as UserProblem
 from penchant.gp.users.problem import UserSolution as UserSolution
 from penchant.gp.users.problem import choose_covariance as choose_covariance
 from penchant.gp.users.problem import rank_error as rank_error
-from penchant.gp.users.problem import residual_bound as residual_bound
 from penchant.gp.users.problem import scaled_start as scaled_start
 from penchant.gp.users.sharded import Sweeps as Sweeps
 from penchant.gp.users.sharded import UserPart as UserPart

@@ -317,11 +317,11 @@ class MultiUserGP(UtilityModel):
         """The state after inference; with `sparse`, the posterior of the users and items kept."""
         users = solution.prior.users
         if users.missed is not None:
-            bound = gp.residual_bound(solution.hyper.user_kernel, problem.users, users)
-            error = gp.rank_error(solution.inference.state, bound)
+            error = gp.rank_error(problem, solution)
             note = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
-            advice = "raise max_user_rank, or give fewer or smoother user features"
-            warn(f"{note}; {advice}", ConvergenceWarning)
+            if error.largest > gp.NOTICEABLE:
+                advice = "raise max_user_rank, or give fewer or smoother user features"
+                warn(f"{note}; {advice}", ConvergenceWarning)
             solution = solution.with_note(note)
         learned = gp.FitState.of(data, problem, solution)
         warn_unless_converged(learned.report)

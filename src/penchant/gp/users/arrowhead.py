@@ -35,20 +35,33 @@ from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.types import FloatArray, IntArray
 
 # The users' kernel through a few of its users (Nyström), linear in their number
+#
+# With many pivots K ≈ N = whole wholeᵀ, and whole = U Λ^½ Vᵀ. Of bounded rank k the factor is
+# Φ = whole V_k = U_k Λ_k^½, the directions along which users differ most: k pivots alone leave out
+# several times as much.
 
 DIAGONAL_BLOCK = 256
 """Users a block, when the diagonal of their kernel is differentiated."""
+PIVOTS_A_DIRECTION = 8
+"""Pivots from which each direction is taken."""
+STEEPEST_MIX = 100.0
+"""Bound on λ_i / (λ_i − λ_j): where a direction that is kept meets one that is not, the factor has
+no derivative."""
 
 
 class UserFactor(NamedTuple):
-    """K ≈ rows @ rows.T over users; rows: (U, r), pivots: (r,).
+    """K ≈ rows @ rows.T over users; rows: (U, k), pivots: (r,).
 
     missed: (U,) variances that the factor leaves out, None where they are within the tolerance.
+    whole: (U, r) factor through the pivots, where rows = whole @ rotation are k < r directions of
+    it.
     """
 
     rows: FloatArray
     pivots: IntArray
     missed: FloatArray | None
+    whole: FloatArray | None = None
+    rotation: FloatArray | None = None
 
     @property
     def residual(self) -> float:
@@ -58,12 +71,12 @@ class UserFactor(NamedTuple):
     @property
     def lower(self) -> FloatArray:
         """(r, r) lower triangular factor of the pivots' own covariance."""
-        return self.rows[self.pivots]
+        return (self.rows if self.whole is None else self.whole)[self.pivots]
 
     def pullback(
         self, kernel: Kernel, users: Inputs, slopes: FloatArray, own: FloatArray
     ) -> FloatArray:
-        """Gradient by the kernel's theta; slopes: (U, r) by the rows, own: (U,) by `missed`.
+        """Gradient by the kernel's theta; slopes: (U, k) by the rows, own: (U,) by `missed`.
 
         K ≈ K_UP K_PP⁻¹ K_PU, each factor differentiated; `missed` is the diagonal of K less that of
         the product.
@@ -74,21 +87,42 @@ class UserFactor(NamedTuple):
             for start in range(0, len(users), DIAGONAL_BLOCK):
                 some = np.arange(start, min(start + DIAGONAL_BLOCK, len(users)))
                 by_diagonal += kernel.pullback(users.take(some), np.diag(own[some]))
+        whole = self.rows
+        if self.whole is not None:
+            whole, slopes = self.whole, _by_whole(self.whole, slopes)
         M = 0.5 * linalg.solve_lower(self.lower, slopes.T, transposed=True).T
-        through = linalg.solve_lower(self.lower, linalg.multiply(self.rows.T, M), transposed=True)
+        through = linalg.solve_lower(self.lower, linalg.multiply(whole.T, M), transposed=True)
         pivots = users.take(self.pivots)
         through = kernel.pullback(pivots, 0.5 * (through + through.T))
         return by_diagonal + 2.0 * kernel.pullback(users, M, pivots) - through
 
 
+def _by_whole(whole: FloatArray, slopes: FloatArray) -> FloatArray:
+    """(U, r) slopes by `whole` of a function of P = Φ Φᵀ, from those by Φ, (U, k).
+
+    With S = ∂/∂P, slopes = 2 S Φ. A change of N moves the kept u_i towards the dropped u_j:
+    ⟨S, dP⟩ = Σ_ij γ_ij S_ij dN_ij in the eigenvectors of N, with γ = 1 of two that are kept,
+    λ_i / (λ_i − λ_j) of a kept and a dropped one, 0 of two that are dropped.
+    """
+    k = slopes.shape[1]
+    U, roots, V_T = np.linalg.svd(whole, full_matrices=False)
+    values, S_U = roots**2, 0.5 * slopes / roots[:k]
+    dropped = linalg.multiply(U[:, k:].T, S_U)
+    gamma = values[:k] / np.maximum(values[:k] - values[k:, None], values[:k] / STEEPEST_MIX)
+    kept = S_U + linalg.multiply(U[:, k:], (gamma - 1.0) * dropped)
+    both = np.hstack([kept, linalg.multiply(U[:, :k], (gamma * dropped).T)])
+    return linalg.multiply(2.0 * both * roots, V_T)
+
+
 def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float) -> UserFactor:
     """Pivoted Cholesky by columns: each pivot is the user of the largest residual variance.
 
-    It takes U × r numbers and U r² flops.
+    It takes U × r numbers and U r² flops, r = 8 × max_rank. Where it has more columns than
+    max_rank, the directions of most variance are taken.
     """
     left = kernel.diag(users)
     enough = tolerance * float(left.max())
-    rows = np.zeros((len(users), min(max_rank, len(users))))
+    rows = np.zeros((len(users), min(PIVOTS_A_DIRECTION * max_rank, len(users))))
     pivots: list[int] = []
     for column in range(rows.shape[1]):
         pivot = int(np.argmax(left))
@@ -103,11 +137,13 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
         pivots.append(pivot)
         left[pivots] = 0.0
     rank, is_exact = len(pivots), bool(left.max(initial=0.0) <= enough)
-    return UserFactor(
-        np.ascontiguousarray(rows[:, :rank]),
-        np.array(pivots, dtype=np.intp),
-        None if is_exact else np.maximum(left, 0.0),
-    )
+    whole, order = np.ascontiguousarray(rows[:, :rank]), np.array(pivots, dtype=np.intp)
+    if rank <= max_rank:
+        return UserFactor(whole, order, None if is_exact else np.maximum(left, 0.0))
+    rotation = np.linalg.svd(whole, full_matrices=False)[2][:max_rank].T
+    found = linalg.multiply(whole, rotation)
+    missed = np.maximum(kernel.diag(users) - linalg.row_squares(found), 0.0)
+    return UserFactor(found, order, missed, whole, rotation)
 
 
 # The shared part: W, its prior through the items' factor, and its posterior.

@@ -329,7 +329,7 @@ class UserProblem:
             users=self.users,
             target=self.items,
             item_basis=Basis(prior.items.pivots, None, prior.items.lower),
-            user_basis=Basis(prior.users.pivots, None, prior.users.lower),
+            user_basis=Basis(prior.users.pivots, None, prior.users.lower, prior.users.rotation),
             shared_mean=state.response.shared,
             shared_lower=state.shared.lower,
             sites=UserSites.of(self.edges, inference.sites, effects),
@@ -453,70 +453,72 @@ def _free(kernel: Kernel) -> FreeCovariance:
     return kernel
 
 
-# How far a bounded rank of the users' kernel can put results off.
+# How far a bounded rank of the users' kernel puts results off.
 #
-# The factor leaves out E = K_u − Φ_uΦ_uᵀ, of which the diagonal was given back to each user. With
-# λ ≥ the largest eigenvalue of E, both the right prior and the one used lie between Φ_uΦ_uᵀ and
-# Φ_uΦ_uᵀ + λ I, and so do their posteriors at the same sites. Let H be the difference of the
-# posteriors of those two: for any contrast a, |Δ var| ≤ aᵀHa and, by Cauchy and Schwarz with the
-# sites' shift b, |Δ mean| ≤ √(aᵀHa · bᵀHb).
+# The factor leaves out E = K_u − Φ_uΦ_uᵀ, of which the diagonal was given back to each user. What
+# that changes is measured: the answers of some users, at their sites, are conditioned on with the
+# factor and with K_u itself, the latter over the answers: K_g = A (K_u ⊗ K_x) Aᵀ is m × m.
 
-
-STEEPEST = 0.4
-"""The largest slope of a probability in a difference, probit or logit."""
-EXACT_USERS = 3_000
-"""Up to this many users the largest eigenvalue is bounded by the rows of E, beyond by its trace."""
+EXACT_ANSWERS = 2_000
+"""Most answers of those users: K_g is one dense system."""
+NOTICEABLE = 0.01
+"""Error of a probability that is worth a warning."""
 
 
 class RankError(NamedTuple):
-    """Bounds over all rows: of the errors in variance and mean of a difference, and in P."""
+    """Errors of the probabilities of so many answers: their mean, and the largest."""
 
-    var: float
+    n_answers: int
     mean: float
-    prob: float
+    largest: float
 
     @property
     def description(self) -> str:
-        """For a warning."""
+        """For a report."""
         return (
-            f"variances of differences may be off by up to {self.var:.3g}, their means by "
-            f"{self.mean:.3g}, probabilities by {self.prob:.2g}"
+            f"probabilities of {self.n_answers:,} answers are off by {self.mean:.2g} on average, "
+            f"{self.largest:.2g} at most, by exact inference from these answers"
         )
 
 
-def residual_bound(kernel: Kernel, users: Inputs, factor: arrowhead.UserFactor) -> float:
-    """λ, an upper bound of the eigenvalues of what the factor leaves out."""
-    if factor.missed is None:
-        return 0.0
-    trace = float(factor.missed.sum())
-    if len(users) > EXACT_USERS:
-        return trace
-    left = kernel(users) - linalg.gram(factor.rows.T)
-    return min(trace, float(np.abs(left).sum(axis=1).max()))
+def rank_error(problem: UserProblem, solution: UserSolution) -> RankError:
+    """Of some users, at their sites, with the users' factor and with their kernel itself."""
+    hyper, whole = solution.hyper, solution.inference.state
+    rows = _answers_of_some(problem.edges, EXACT_ANSWERS)
+    some = replace(problem, edges=problem.edges.part(rows))
+    tau, nu = whole.weight[rows], whole.shift[rows]
+    state = some.prior(hyper).refresh(tau, nu)
+    K = _row_covariance(some, hyper, state.prior.item_covariance)
+    root = np.sqrt(tau)
+    B = root[:, None] * K * root
+    linalg.add_to_diagonal(B, 1.0)
+    half = linalg.solve_lower(linalg.cholesky(B)[0], root[:, None] * K)
+    mean = linalg.multiply(K, nu) - linalg.multiply(half.T, linalg.multiply(half, nu))
+    var = np.maximum(np.diagonal(K) - linalg.column_squares(half), 0.0)
+    exact, found = (hyper.likelihood.prob(*each) for each in ((mean, var), (state.mean, state.var)))
+    error = np.abs(exact - found)
+    return RankError(len(rows), float(error.mean()), float(error.max()))
 
 
-def rank_error(state: ArrowState, bound: float) -> RankError:
-    """Bounds at the sites of a state; bound: λ.
+def _answers_of_some(votes: Rows, most: int) -> IntArray:
+    """All rows of as many users as made so many, drawn by content; of one user at least."""
+    users, n_votes = np.unique(votes.user, return_counts=True)
+    order = np.argsort(votes.content.user[users], kind="stable")
+    inside = np.cumsum(n_votes[order]) <= most
+    inside[0] = True
+    return np.flatnonzero(np.isin(votes.user, users[order[inside]]))
 
-    With v the smaller variance, |Δ P| ≤ .4 |Δ mean| + ¼ |Δ var| / (1 + v), the most that
-    Φ(m/√(1 + v)) changes with v being less than ¼ / (1 + v), and never more than 1.
-    """
-    prior = state.prior
-    n_users = len(prior.users.rows)
-    low, high = (
-        replace(prior, users=prior.users._replace(missed=np.full(n_users, left))).refresh(
-            state.weight, state.shift
-        )
-        for left in (0.0, bound)
-    )
-    gap: FloatArray = np.maximum(high.var - low.var, 0.0)
-    shift = np.sqrt(gap * max(high.quadratic - low.quadratic, 0.0))
-    prob = STEEPEST * shift + 0.25 * gap / (1.0 + low.var)
-    return RankError(
-        float(gap.max(initial=0.0)),
-        float(shift.max(initial=0.0)),
-        min(1.0, float(prob.max(initial=0.0))),
-    )
+
+def _row_covariance(problem: UserProblem, hyper: UserHyper, K_items: FloatArray) -> FloatArray:
+    """K_g, (m, m): prior covariance of the rows, effects included."""
+    votes = problem.edges
+    users, place = np.unique(votes.user, return_inverse=True)
+    K_user = hyper.sharing * hyper.user_kernel(problem.users.take(users))
+    linalg.add_to_diagonal(K_user, 1.0 - hyper.sharing)
+    ahead = K_items[votes.winner] - K_items[votes.loser]
+    K = ahead[:, votes.winner] - ahead[:, votes.loser]
+    K *= K_user[np.ix_(place, place)]
+    return K if votes.shown is None else K + linalg.gram(votes.shown.scaled)
 
 
 def _cavities(problem: UserProblem, solution: UserSolution) -> Normal:
