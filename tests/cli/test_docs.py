@@ -23,7 +23,9 @@ def test_roles_and_thresholds_are_those_of_the_code():
     assert all(role in TEXT for role in source.ROLES)
     assert f"fewer than {models.FEW_PEOPLE} users" in TEXT
     assert f"fewer than {models.FEW_ANSWERS} comparisons each" in TEXT
-    assert f"up to {models.TRIED_PEOPLE} people" in TEXT
+    assert (
+        f"of {models.TRIED_PEOPLE} people, or of as many as made {models.TRIED_ANSWERS:,}" in TEXT
+    )
     assert f"{models.AS_GOOD} in log loss" in TEXT
 
 

@@ -205,7 +205,8 @@ FEW_PEOPLE = 10
 FEW_ANSWERS = 3
 """Models of single people are not tried where the median person made fewer comparisons."""
 TRIED_PEOPLE, TRIED_ITEMS, TRIED_ANSWERS = 60, 100, 1_500
-"""Size of the trial's sample: fits take seconds, where `evaluate` may take minutes."""
+"""Size of the trial's sample: fits take seconds, where `evaluate` may take minutes. More people are
+in it where so many made fewer answers."""
 FOLDS = 5
 """Parts of the sample; each is predicted from the others."""
 CLEAR, AS_GOOD = 2.0, 0.005
@@ -306,18 +307,22 @@ def _score(name: str, train: Material, test: Comparisons) -> float:
 
 def trial_sample(
     material: Material,
-    n_people: int = TRIED_PEOPLE,
+    n_people: int | None = None,
     n_items: int = TRIED_ITEMS,
     n_answers: int = TRIED_ANSWERS,
 ) -> Material:
     """Some people, their answers about the items that they compared most, and these items.
 
-    Answers keep their order, covariates and times; items keep their features and relations.
+    n_people : None for as many as made n_answers, and 60 at least. Answers keep their order,
+    covariates and times; items keep their features and relations.
     """
     data = material.data
     said = WholeAnswers.of(data)
     items, users, answers = said.keys(data.n_items, data.n_users)
-    people = np.argsort(users, kind="stable")[:n_people]
+    people = np.argsort(users, kind="stable")
+    made = np.bincount(said.user, said.count, data.n_users)[people]
+    enough = int(np.searchsorted(np.cumsum(made), n_answers)) + 1
+    people = people[: n_people or max(TRIED_PEOPLE, enough)]
     asked = np.isin(said.user, people)
     met = np.bincount(said.item, (said.count * asked)[said.answer], data.n_items)
     # answer by answer, so that each sampled item was compared with another sampled one
