@@ -10,8 +10,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import kendalltau
-from sklearn.metrics import adjusted_rand_score, average_precision_score, roc_auc_score
 
 from penchant.errors import DataError
 from penchant.numerics.types import FloatArray
@@ -152,6 +150,8 @@ def auc(scores: ArrayLike, relevant: ArrayLike, counts: ArrayLike | None = None)
             f"relevant is {bool(positive[0])} in every row: the area under the curve compares "
             "relevant with irrelevant items and needs both"
         )
+    from sklearn.metrics import roc_auc_score  # slow to import, as are the others here
+
     return float(roc_auc_score(positive, scores, sample_weight=_weights(counts, scores.size)))
 
 
@@ -176,6 +176,8 @@ def _disagreement(y: FloatArray, score: FloatArray) -> float:
         return np.nan
     if distinct == 0:
         return 0.5
+    from scipy.stats import kendalltau
+
     # Kendall's tau-b counts agreeing minus reversed pairs in O(n log n).
     tau = kendalltau(y, score).statistic
     surplus = np.rint(tau * np.sqrt(float(preferences) * float(distinct)))
@@ -253,6 +255,7 @@ def mean_average_precision(
     >>> round(mean_average_precision([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]), 4)
     0.8333
     """
+    from sklearn.metrics import average_precision_score
 
     def of_group(y: FloatArray, score: FloatArray) -> float:
         return float(average_precision_score(y > 0, score)) if np.any(y > 0) else np.nan
@@ -295,6 +298,8 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]), 4)
     0.6667
     """
+    from scipy.stats import kendalltau
+
     a = _vector("a", a)
     return float(kendalltau(a, _vector("b", b, a.size)).statistic)
 
@@ -305,6 +310,8 @@ def adjusted_rand(a: ArrayLike, b: ArrayLike) -> float:
     >>> adjusted_rand([0, 0, 1, 1], ["x", "x", "y", "y"])
     1.0
     """
+    from sklearn.metrics import adjusted_rand_score
+
     return float(adjusted_rand_score(a, b))
 
 

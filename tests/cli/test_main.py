@@ -29,6 +29,19 @@ def test_options_complete_without_loading_a_model():
     assert done.stdout == "False\n"
 
 
+def test_a_ranking_does_not_wait_for_what_it_does_not_use(tmp_path):
+    """scikit-learn, the distributions of SciPy and pandas take longer to import than the fit."""
+    votes = tmp_path / "votes.csv"
+    votes.write_text("winner,loser\ntea,milk\nmilk,water\n", encoding="utf-8")
+    code = (
+        "import sys; from penchant.cli import main; "
+        f"main(['rank', {str(votes)!r}], standalone_mode=False); "
+        "print([m for m in ('sklearn', 'scipy.stats', 'pandas', 'matplotlib') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
 def test_version(run):
     import penchant
 

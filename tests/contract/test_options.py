@@ -595,7 +595,7 @@ def outcome(name, method, row, given, folder):
     result = getattr(model, method)(**given)
     if method == "save":
         return sorted(path.name for path in folder.iterdir())
-    if not isinstance(result, BaseEstimator):
+    if not hasattr(result, "get_params"):
         return [result.mean, result.var] if hasattr(result, "covariance") else plainly(result)
     if name == "PreferencePerceptron":
         return weights(result)

@@ -230,12 +230,11 @@ def test_copies_and_files_predict_the_same(shared, tmp_path):
         assert again.ask(2) == shared.ask(2)
         assert again.report_.converged == shared.report_.converged
     assert not hasattr(clone(shared), "state_")
-    assert type(shared).__name__ in shared._repr_html_()
+    assert type(shared).__name__ in repr(shared)
 
 
-def test_a_notebook_shows_what_was_learned_from_nobody_in_particular():
+def test_nothing_is_known_of_raters_without_names():
     model = pc.PreferenceGP().fit(None, votes().pooled())
-    assert "PreferenceGP" in model._repr_html_()
     assert not hasattr(model, "raters_")
     with pytest.raises(pc.DataError, match="who gave each answer"):
         _ = model.raters_

@@ -31,7 +31,6 @@ from math import exp, inf, log
 from typing import cast
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
 from penchant import gp
@@ -558,6 +557,8 @@ def align(draws: Draws, answers: Answers) -> Draws:
 def _match(overlap: SingleArray) -> IntArray:
     """(K,) a reported community for each of a draw's, given the (C, K) users in common."""
     labels: IntArray = overlap.argmax(axis=0)
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     reported, matched = linear_sum_assignment(overlap, maximize=True)
     labels[matched] = reported
     return labels

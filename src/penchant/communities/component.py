@@ -26,7 +26,6 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import entr, gammaln, psi
 
 from penchant import gp
@@ -456,6 +455,8 @@ def learn_concentration(allocation: VariationalState) -> VariationalState:
     mixture = allocation.mixture
     if mixture.concentration_prior is None:
         return allocation
+    from scipy.optimize import minimize_scalar  # slow to import
+
     found = minimize_scalar(
         lambda log: -allocation.log_prior(float(np.exp(log))),
         bounds=LOG_CONCENTRATIONS,

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.io import arff
 
 from penchant.data import Name, Names, closest, is_missing, whole_numbers
 from penchant.errors import DataError
@@ -257,6 +256,8 @@ def read_arff(path: str | PathLike[str]) -> tuple[FloatArray, FloatArray, tuple[
     >>> X.tolist(), y.tolist(), names
     ([[0.0, 1.0], [1.0, 0.0]], [3.0, 5.0], ('sex=M', 'sex=F'))
     """
+    from scipy.io import arff  # slow to import
+
     path = Path(path)
     if not path.is_file():
         raise DataError(f"there is no file {path}: check the path")

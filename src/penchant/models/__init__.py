@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penchant.models.base import BaseEstimator as BaseEstimator
     from penchant.models.base import UtilityModel as UtilityModel
     from penchant.models.community_gp import CommunityGP as CommunityGP
     from penchant.models.community_report import Community as Community
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from penchant.models.features import named_relations as named_relations
     from penchant.models.multi_user_gp import MultiUserGP as MultiUserGP
     from penchant.models.multi_user_gp import taste_kernel as taste_kernel
+    from penchant.models.parameters import Estimator as Estimator
     from penchant.models.parameters import between as between
     from penchant.models.parameters import check_argument as check_argument
     from penchant.models.parameters import whole as whole
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penchant.models.tables import Tally as Tally
 
 _NAMES = {
-    "base": "BaseEstimator UtilityModel",
+    "base": "UtilityModel",
     "community_gp": "CommunityGP",
     "community_report": "Community Disagreement ItemView",
     "defaults": "balanced_kernel default_kernel difference_variance share_of_ties typical_variance "
@@ -52,7 +52,7 @@ _NAMES = {
     "features": "FeatureColumns Scaling fitted_items in_order named_relations",
     "graph_agreement": "graph_feature_agreement relation_weight",
     "multi_user_gp": "MultiUserGP not_tried sharing_kernel taste_kernel",
-    "parameters": "between check_argument whole",
+    "parameters": "Estimator between check_argument whole",
     "predictive": "OutcomeProbabilities choice_log_predictive",
     "preference_gp": "PreferenceGP",
     "preference_perceptron": "PreferencePerceptron",

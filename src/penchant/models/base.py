@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from penchant.ask import Belief, Rules, as_answers, ask, grow_sets, one_user, rng_for, without_last
 from penchant.data import Comparisons
@@ -33,8 +32,10 @@ from penchant.models.parameters import (
     SIDES,
     YES_OR_NO,
     Constraint,
+    Estimator,
     between,
     check_arguments,
+    not_fitted,
     whole,
 )
 from penchant.models.predictive import OutcomeProbabilities
@@ -42,18 +43,6 @@ from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-
-    class BaseEstimator:
-        """What the base of scikit-learn, which is untyped, brings."""
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **params: Any) -> Self: ...
-        def __sklearn_tags__(self) -> Any: ...
-
-else:
-    from sklearn.base import BaseEstimator as BaseEstimator
 
 UNDO_DEPTH = 50
 """How many `tell`s can be taken back by `undo`; each keeps its posterior in memory until then."""
@@ -98,7 +87,7 @@ class Fitted:
         return self.learned.data.pair_index(pairs)
 
 
-class UtilityModel(BaseEstimator, ABC):
+class UtilityModel(Estimator, ABC):
     """A model of what is preferred: utilities with uncertainty, of everybody or of each user.
 
     The state of a model is one `Fitted`: it is built aside and assigned last.
@@ -501,7 +490,8 @@ class UtilityModel(BaseEstimator, ABC):
         return model
 
     def _fitted(self) -> Fitted:
-        check_is_fitted(self, "state_")
+        if "state_" not in vars(self):
+            raise not_fitted(self)
         return self.state_
 
     @contextmanager

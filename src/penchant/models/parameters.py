@@ -1,7 +1,7 @@
 """Parameters of estimators: declared once, as fields of a dataclass with a constraint each.
 
     @dataclass(eq=False, repr=False)
-    class Model(BaseEstimator):
+    class Model(Estimator):
         size: int = parameter(3, whole(1))
 
 The constructor, `get_params`, `clone` and `check_parameters` follow from that line. Messages say
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, fields, is_dataclass
 from numbers import Integral, Real
 from re import fullmatch
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -136,6 +136,57 @@ def _is_number(value: Any) -> bool:
 def parameter(default: Any, constraint: Constraint) -> Any:
     """Declare a parameter of an estimator: its default, and what it must be."""
     return field(default=default, metadata={"constraint": constraint})
+
+
+class Estimator:
+    """Parameters as `clone` and the other tools of scikit-learn take them.
+
+    Its own base class is for models of rows X and y, and half a second is spent on its import.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; `deep` changes nothing: none has parameters of its own."""
+        return {name: getattr(self, name) for name in sorted(_defaults(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Other values of some parameters; `fit` checks them."""
+        for name, value in params.items():
+            if name not in _defaults(self):
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self!r}. "
+                    f"Valid parameters are: {sorted(_defaults(self))}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """The parameters that are not at their defaults."""
+        changed = [
+            f"{name}={self.get_params()[name]!r}"
+            for name, default in sorted(_defaults(self).items())
+            if repr(self.get_params()[name]) != repr(default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+def _defaults(estimator: Any) -> dict[str, Any]:
+    return {each.name: each.default for each in fields(estimator) if each.init}
+
+
+def not_fitted(estimator: Any) -> Exception:
+    """What scikit-learn raises where `fit` has not been called."""
+    from sklearn.exceptions import NotFittedError
+
+    error: Exception = NotFittedError(
+        f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate "
+        "arguments before using this estimator."
+    )
+    return error
 
 
 def check_parameters(estimator: Any) -> None:

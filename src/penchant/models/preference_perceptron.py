@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.errors import DataError
-from penchant.models.base import BaseEstimator
 from penchant.models.parameters import (
     CALLABLE,
     NONE,
@@ -17,6 +16,7 @@ from penchant.models.parameters import (
     PROBABILITY,
     SEED,
     YES_OR_NO,
+    Estimator,
     check_parameters,
     one_of,
     parameter,
@@ -35,7 +35,7 @@ LABEL_DEPTH = 25
 
 
 @dataclass(eq=False, repr=False)
-class PreferencePerceptron(BaseEstimator):
+class PreferencePerceptron(Estimator):
     """Learns a linear utility from what users do with the rankings it presents.
 
     Each round it presents documents, receives an order that would have been better, and moves

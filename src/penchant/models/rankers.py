@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -17,12 +18,12 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.kernels import RBF, Inputs, Kernel, Linear
 from penchant.metrics import disagreement_error
-from penchant.models.base import BaseEstimator
 from penchant.models.features import in_order
 from penchant.models.parameters import (
     LANDMARKS,
     POSITIVE,
     SEED,
+    Estimator,
     check_parameters,
     one_of,
     parameter,
@@ -42,7 +43,7 @@ _BATCH = 8192
 """Rows predicted at once, so that memory does not grow with the number of new rows."""
 
 
-class KernelRanker(BaseEstimator, ABC):
+class KernelRanker(Estimator, BaseEstimator, ABC):  # type: ignore[misc]
     """A ranker that is linear in the features of a kernel; subclasses say how it learns."""
 
     kernel: KernelParameter
@@ -136,7 +137,7 @@ class KernelRanker(BaseEstimator, ABC):
 
 
 def check_ranking_data(
-    estimator: BaseEstimator, X: Any, y: Any, qid: Any
+    estimator: Estimator, X: Any, y: Any, qid: Any
 ) -> tuple[Any, PreferenceGraph]:
     """Features as a finite float matrix, and the comparisons between its rows as a graph."""
     checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}

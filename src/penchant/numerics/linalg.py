@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas, lapack
-from scipy.spatial.distance import cdist
 
 from penchant.errors import NumericalError
 from penchant.numerics.dispatch import dispatched, like, namespace, torch_backend
@@ -429,6 +428,8 @@ def squared_distances(
         squared += u[:, None]
         squared += v
     elif U.shape[1] <= NARROW:
+        from scipy.spatial.distance import cdist  # slow to import
+
         return cdist(U, U if V is None else V, "sqeuclidean")
     else:
         centre = U.mean(axis=0)

@@ -21,7 +21,7 @@ from penchant.errors import ConvergenceWarning, DataError, warn
 from penchant.gp import as_shown
 from penchant.io import as_comparisons
 from penchant.metrics import calibration, log_loss, pair_error
-from penchant.models import BaseEstimator, RowTable, check_argument, choice_log_predictive, whole
+from penchant.models import Estimator, RowTable, check_argument, choice_log_predictive, whole
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.workflow import html
 from penchant.workflow.models import Material, Scorer, as_model, build, choose, name_of, settings_of
@@ -277,7 +277,8 @@ def _summary(label: str, per_fold: Sequence[HeldOut]) -> Evaluated:
     return Evaluated._make([label, *values, sum(fold.seconds for fold in per_fold)])
 
 
-class BradleyTerry(BaseEstimator):
+@dataclass(eq=False, repr=False)
+class BradleyTerry(Estimator):
     """The baseline: strengths by logistic regression on differences of one-hot items."""
 
     def fit(self, X: Any, data: Comparisons) -> Self:
