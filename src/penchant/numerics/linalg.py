@@ -271,6 +271,7 @@ def solve_lower(
     return x
 
 
+@dispatched
 def inverse_of_lower(lower: FloatArray) -> FloatArray:
     """The lower triangle of (L Lᵀ)⁻¹, from L."""
     inverse, info = lapack.dpotri(lower, lower=1)
@@ -319,9 +320,14 @@ def lower_gram(half: FloatArray) -> FloatArray:
 @dispatched
 def gram(half: FloatArray) -> FloatArray:
     """halfᵀ half in full, for half (r, n)."""
-    product = lower_gram(half)
-    product += np.tril(product, -1).T
-    return product
+    return mirrored(lower_gram(half))
+
+
+@dispatched
+def mirrored(lower: FloatArray) -> FloatArray:
+    """The symmetric matrix of a lower triangle above which are zeros, in place."""
+    lower += np.tril(lower, -1).T
+    return lower
 
 
 @dispatched

@@ -282,10 +282,17 @@ def lower_gram(half: Tensor) -> Tensor:
 
 
 def gram(half: Tensor) -> Tensor:
-    product = lower_gram(half)
-    for start, stop in blocks(half.shape[1]):
-        product[:start, start:stop] = product[start:stop, :start].T
-    return product
+    return mirrored(lower_gram(half))
+
+
+def mirrored(lower: Tensor) -> Tensor:
+    for start, stop in blocks(len(lower)):
+        lower[:start, start:stop] = lower[start:stop, :start].T
+    return lower
+
+
+def inverse_of_lower(lower: Tensor) -> Tensor:
+    return torch.cholesky_inverse(lower)
 
 
 def trapezoid_product(rows: Tensor, other: Tensor) -> Tensor:

@@ -359,10 +359,10 @@ class SharedState:
         total, rank = self.prior.nothing(), self.prior.rank
         for part, joint in zip(self.prior.parts, self.lowers, strict=True):
             lower = linalg.trailing_block(joint, self.n_effects)
-            wide = linalg.solve_lower(lower, linalg.identity_like(lower, len(lower)))
+            flat = batched.split_blocks(linalg.mirrored(linalg.inverse_of_lower(lower)), rank)
             if not self.prior.is_contracted:
-                wide = linalg.multiply(wide.reshape(-1, len(part.columns)), part.there.T)
-            flat = batched.split_blocks(linalg.gram(wide.reshape(len(lower), -1)), rank)
+                flat = batched.multiply_stack(part.there, flat)
+                flat = batched.multiply_stack(flat, part.there.T)
             if len(self.lowers) == 1:
                 return flat
             total[:, part.items[:, None], part.items] = flat
