@@ -1,7 +1,8 @@
 """Everything that tests something, two at a time: `make check-all`.
 
 A failure does not stop the rest. A table at the end says which checks passed and how long each
-took. `make check-all PARTS="lowest torch"` runs some of them.
+took. `make check-all PARTS="lowest torch"` runs some of them; NEWEST_PYTHON=python3.13 names the
+Python of "newest".
 """
 
 import os
@@ -15,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = ".venv/bin/python"
 
 
-def fresh(name: str, *commands: str) -> list[str]:
+def fresh(name: str, *commands: str, python: str = "python3") -> list[str]:
     """Commands in a new environment."""
     place = f".venv-{name}"
-    return [f"python3 -m venv {place}", *(f"{place}/bin/{command}" for command in commands)]
+    return [f"{python} -m venv {place}", *(f"{place}/bin/{command}" for command in commands)]
 
 
 CHECKS = {
@@ -38,6 +39,12 @@ CHECKS = {
         "uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct "
         "-e '.[test]'",
         "python -m pytest",
+    ),
+    "newest": fresh(  # a newer Python than the oldest that is supported, and its newest packages
+        "newest",
+        "python -m pip install --quiet -e '.[test]'",
+        "python -m pytest -n auto",
+        python=os.environ.get("NEWEST_PYTHON", "python3"),
     ),
     "cluster": fresh(  # users in shards, here and on Ray
         "cluster",
@@ -61,6 +68,7 @@ CHAINS = (
     ("release",),
     ("docs", "browser"),
     ("lowest",),
+    ("newest",),
     ("cluster",),
     ("torch",),
 )

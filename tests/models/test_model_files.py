@@ -2,15 +2,18 @@
 
 import io
 import json
+import types
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 
 import penchant as pc
 from penchant.kernels import RBF, Independent
+from penchant.models.store.checks import has_type
 from penchant.numerics.arrays import read_arrays, write_arrays
 from tests.simulation import duel_data
 
@@ -402,3 +405,16 @@ def test_a_miscount_of_the_interpreter_is_no_damage(tmp_path, monkeypatch, fails
     left[0] = 1_000  # what never ends is told
     with pytest.raises(SystemError, match="recursion depth"):
         read_arrays(tmp_path / "sums.npz", "add up again")
+
+
+def test_annotations_may_be_aliases():
+    """From NumPy 2.5 on, with Python 3.12, `NDArray[T]` is one: no model could be loaded there."""
+
+    class Alias:
+        __value__ = np.ndarray[Any, np.dtype[TypeVar("T")]]
+
+    numbers = types.GenericAlias(Alias, (np.float64,))
+    assert has_type(np.zeros(2), numbers)
+    assert not has_type(np.zeros(2, dtype=int), numbers)
+    assert not has_type([0.0], numbers)
+    assert has_type(None, numbers | None)

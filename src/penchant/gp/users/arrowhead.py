@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import svd
 
 from penchant.gp.effects import Covariates
 from penchant.gp.users.blocks import Arrangement, Block
@@ -105,7 +106,7 @@ def _by_whole(whole: FloatArray, slopes: FloatArray) -> FloatArray:
     λ_i / (λ_i − λ_j) of a kept and a dropped one, 0 of two that are dropped.
     """
     k = slopes.shape[1]
-    U, roots, V_T = np.linalg.svd(whole, full_matrices=False)
+    U, roots, V_T = svd(whole, full_matrices=False)
     values, S_U = roots**2, 0.5 * slopes / roots[:k]
     dropped = linalg.multiply(U[:, k:].T, S_U)
     gamma = values[:k] / np.maximum(values[:k] - values[k:, None], values[:k] / STEEPEST_MIX)
@@ -140,7 +141,7 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
     whole, order = np.ascontiguousarray(rows[:, :rank]), np.array(pivots, dtype=np.intp)
     if rank <= max_rank:
         return UserFactor(whole, order, None if is_exact else np.maximum(left, 0.0))
-    rotation = np.linalg.svd(whole, full_matrices=False)[2][:max_rank].T
+    rotation = svd(whole, full_matrices=False)[2][:max_rank].T
     found = linalg.multiply(whole, rotation)
     missed = np.maximum(kernel.diag(users) - linalg.row_squares(found), 0.0)
     return UserFactor(found, order, missed, whole, rotation)

@@ -74,6 +74,8 @@ def has_type(value: Any, hint: Any) -> bool:
     (True, False, True)
     """
     origin, parts = get_origin(hint) or hint, get_args(hint)
+    if hasattr(origin, "__value__"):  # an alias, as NumPy 2.5 has for arrays
+        return has_type(value, origin.__value__[parts] if parts else origin.__value__)
     if hint in (Any, Hashable):
         return True
     if origin in (Union, UnionType):
