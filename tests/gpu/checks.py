@@ -255,6 +255,14 @@ def check_draws(device):
     assert np.abs(error).max() < 5.0
     ratio = draws.var(axis=0) / posterior.var
     assert np.abs(ratio - 1.0).max() < 5.0 * np.sqrt(2.0 / len(draws))
+    there, here = posterior.draws(50, np.random.default_rng(0)), draws[:50].T
+    moved = dispatch.device_called(device).matrix(np.ascontiguousarray(here))
+    close(linalg.ranks_in_columns(moved), linalg.ranks_in_columns(here))
+    for where in (there, here):
+        parts = [linalg.ranks_in_columns(part) for part in (where[:, :20], where[:, 20:])]
+        first, ends = linalg.rank_statistics(parts, np.array([2, 47]))
+        ranks = 1 + np.argsort(np.argsort(-linalg.to_numpy(where), axis=0), axis=0)
+        close((first, ends), ((ranks == 1).sum(axis=1), np.sort(ranks, axis=1)[:, [2, 47]].T))
 
 
 def check_estimator(device):

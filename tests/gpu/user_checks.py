@@ -229,9 +229,10 @@ def check_user_estimator(device):
         here, there = (
             clone(model).set_params(device=d).fit(X, data, **given) for d in (None, device)
         )
-        slack = 1e-8 if how.get("optimize", "") is None else 1e-5  # as far as a climb goes
-        close(there.log_evidence_, here.log_evidence_, slack)
-        _check_same(there, here, 10 * slack)
+        is_given = how.get("optimize", "") is None
+        # a maximisation ends with steps that gain less than .02 nats
+        close(there.log_evidence_, here.log_evidence_, 1e-8 if is_given else 1e-5)
+        _check_same(there, here, 1e-7 if is_given else 2e-3)
     here, there = (
         pc.MultiUserGP(smooth, optimize=None, random_state=0, device=d).fit(X, data)
         for d in (None, device)

@@ -16,7 +16,7 @@ import numpy as np
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood
 from penchant.numerics import linalg
-from penchant.numerics.dispatch import on_cpu
+from penchant.numerics.dispatch import like, on_cpu
 from penchant.numerics.types import FloatArray, IntArray
 
 JOINT_REST_LIMIT = 4_000
@@ -315,26 +315,33 @@ class Posterior:
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
         """(n_samples, n) joint draws of the utilities."""
-        noise = rng.standard_normal((len(self.coefficients), n_samples))
+        return linalg.to_numpy(self.draws(n_samples, rng)).T
+
+    def draws(self, n_samples: int, rng: np.random.Generator) -> FloatArray:
+        """(n, n_samples) of them, where the posterior lives."""
+        noise = linalg.normal_like(self.lower, (len(self.coefficients), n_samples), rng)
         if self.widening is not None:
-            further = rng.standard_normal((self.widening.shape[1], n_samples))
-            noise += linalg.to_numpy(linalg.multiply(self.widening, further))
+            widening = like(self.widening, self.lower)
+            further = linalg.normal_like(self.lower, (widening.shape[1], n_samples), rng)
+            noise += linalg.multiply(widening, further)
         if n_samples < len(self.coefficients):
-            weights = linalg.solve_lower(self.lower, np.asfortranarray(noise), transposed=True)
-            draws = linalg.to_numpy(linalg.multiply(self.features, weights))
+            weights = linalg.solve_lower(self.lower, noise, transposed=True)
+            draws = linalg.multiply(self.features, weights)
         else:  # the same numbers: with so many draws the factor of the covariance pays
             half = linalg.solve_lower(self.lower, self.features.T)
-            draws = linalg.to_numpy(linalg.multiply(half.T, noise))
-        draws += self.mean[:, None]
+            draws = linalg.multiply(half.T, noise)
+        draws += like(self.mean, self.lower)[:, None]
         unexplained = np.flatnonzero(self._rest)
         if len(unexplained):
-            noise = rng.standard_normal((len(unexplained), n_samples))
+            noise = linalg.normal_like(self.lower, (len(unexplained), n_samples), rng)
             if len(unexplained) > JOINT_REST_LIMIT:
-                draws[unexplained] += np.sqrt(self._rest[unexplained])[:, None] * noise
+                rest = like(np.sqrt(self._rest[unexplained])[:, None], self.lower) * noise
             else:
-                lower = linalg.cholesky(self._rest_covariance(unexplained), max_jitter=1e-3).lower
-                draws[unexplained] += linalg.to_numpy(linalg.multiply(lower, noise))
-        return draws.T
+                covariance = like(self._rest_covariance(unexplained), self.lower)
+                lower = linalg.cholesky(covariance, max_jitter=1e-3).lower
+                rest = linalg.multiply(lower, noise)
+            draws[unexplained] += rest
+        return draws
 
 
 class RankSummary(NamedTuple):
@@ -352,16 +359,16 @@ def summarize_ranks(
 
     Draws are taken in blocks; ranks are kept in 32 bits.
     """
-    n = len(posterior)
-    ranks, places = np.empty((n_samples, n), dtype=np.int32), np.arange(1, n + 1, dtype=np.int32)
-    block = max(1, SAMPLE_BLOCK // n)
+    block, parts = max(1, SAMPLE_BLOCK // len(posterior)), []
     for start in range(0, n_samples, block):
-        draws = posterior.sample(min(block, n_samples - start), rng)
-        rows = ranks[start : start + len(draws)]
-        np.put_along_axis(rows, np.argsort(-draws, axis=1), places[None, :], axis=1)
+        size = min(block, n_samples - start)
+        is_ours = isinstance(posterior, Posterior)
+        draws = posterior.draws(size, rng) if is_ours else posterior.sample(size, rng).T
+        parts.append(linalg.ranks_in_columns(draws))
     tail = 0.5 * (1.0 - level)
-    low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="nearest")
-    return RankSummary((ranks == 1).mean(axis=0), low.astype(np.intp), high.astype(np.intp))
+    ends = np.quantile(np.arange(n_samples), [tail, 1.0 - tail], method="nearest").astype(np.intp)
+    first, (low, high) = linalg.rank_statistics(parts, ends)
+    return RankSummary(first / n_samples, low, high)
 
 
 def _locked(kept: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ pool each, and a pool that still spins after its last call slows the other's nex
 a product and a factor of size 1,000 on two cores take 25 ms in one library, 50–100 ms in two).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,10 +40,40 @@ def diagonal(A: FloatArray) -> FloatArray:
     return to_numpy(A.diagonal())
 
 
+@dispatched
 def add_to_diagonal(A: FloatArray, value: float) -> None:
     """A += value · I."""
     rows = np.arange(len(A))
     A[rows, rows] += value
+
+
+@dispatched
+def normal_like(A: FloatArray, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+    """Standard normal draws where A is; those of a card are other ones."""
+    return rng.standard_normal(shape)
+
+
+@dispatched
+def ranks_in_columns(draws: FloatArray) -> Any:
+    """(n, k) ranks in each column, 1 for the largest, in 32 bits."""
+    places = np.arange(1, len(draws) + 1, dtype=np.int32)
+    ranks = np.empty(draws.T.shape, dtype=np.int32)
+    np.put_along_axis(ranks, np.argsort(-draws.T, axis=1), places[None, :], axis=1)
+    return ranks.T
+
+
+def rank_statistics(parts: Sequence[Any], places: IntArray) -> tuple[IntArray, IntArray]:
+    """Of (n, k) ranks in parts: how often each item is first, (n,), and what stands at some places
+    of its sorted ranks, (len(places), n)."""
+    ranks = namespace(parts[0]).concatenate(list(parts), 1)
+    first = to_numpy((ranks == 1).sum(1)).astype(np.intp)
+    return first, np.asarray(sorted_at(ranks, places), dtype=np.intp)
+
+
+@dispatched
+def sorted_at(A: Any, places: IntArray) -> Any:
+    """(len(places), n): what stands at some places of each sorted row."""
+    return np.partition(A, places, axis=1)[:, places].T
 
 
 @dispatched

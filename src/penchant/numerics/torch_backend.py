@@ -281,6 +281,28 @@ def lower_gram(half: Tensor) -> Tensor:
     return product
 
 
+def add_to_diagonal(A: Tensor, value: float) -> None:
+    A.diagonal().add_(value)
+
+
+def normal_like(A: Tensor, shape: tuple[int, ...], rng: np.random.Generator) -> Tensor:
+    generator = torch.Generator(device=A.device).manual_seed(int(rng.integers(2**63)))
+    return torch.randn(shape, dtype=A.dtype, device=A.device, generator=generator)
+
+
+def ranks_in_columns(draws: Tensor) -> Tensor:
+    n = len(draws)
+    order = torch.argsort(draws, dim=0, descending=True)
+    places = torch.arange(1, n + 1, dtype=torch.int32, device=draws.device)
+    ranks = torch.empty(draws.shape, dtype=torch.int32, device=draws.device)
+    return ranks.scatter_(0, order, places[:, None].expand_as(order))
+
+
+def sorted_at(A: Tensor, places: Any) -> Any:
+    there = torch.sort(A, dim=1).values[:, to_device(places, A.device)]
+    return to_numpy(there.T)
+
+
 def gram(half: Tensor) -> Tensor:
     return mirrored(lower_gram(half))
 
