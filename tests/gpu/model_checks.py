@@ -121,7 +121,7 @@ def _check_all_that_is_said(cls, how, given, about, device):
         here, there = (cls(**standing, device=d).fit(*given, **about) for d in (None, device))
         for user in users:
             asked = {"return_std": True} | ({} if user is None else {"users": user})
-            close(there.predict(**asked), here.predict(**asked))
+            close(there.predict(**asked), here.predict(**asked), 1e-7)  # as sites converge
     here, there = (cls(**settings, device=where).fit(*given, **about) for where in (None, device))
     for user in users:
         _check_said_of(there, here, user)
