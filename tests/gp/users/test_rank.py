@@ -70,6 +70,14 @@ def test_what_is_said_of_a_bounded_rank_holds(rank, dense):
     assert np.abs(settled - P[1]).max() <= 1.2 * error.largest + 1e-6  # its own sites included
 
 
+def test_an_error_is_measured_on_so_many_answers_however_many_one_user_made(monkeypatch):
+    monkeypatch.setattr("penchant.gp.users.problem.EXACT_ANSWERS", 20)
+    t = task(2, 8, 200, 2)
+    assert rank_error(*of_rank(t, 1)).n_answers == 20
+    few = task(20, 8, 160, 2)
+    assert 10 <= rank_error(*of_rank(few, 3)).n_answers <= 20
+
+
 def test_more_rank_is_less_error():
     t = task(20, 8, 160, 2)
     errors = [rank_error(*of_rank(t, rank)).largest for rank in (2, 5, 10, 18)]

@@ -501,12 +501,12 @@ def rank_error(problem: UserProblem, solution: UserSolution) -> RankError:
 
 
 def _answers_of_some(votes: Rows, most: int) -> IntArray:
-    """All rows of as many users as made so many, drawn by content; of one user at least."""
+    """Rows of as many users as made so many, drawn by content, or of one who made more."""
     users, n_votes = np.unique(votes.user, return_counts=True)
     order = np.argsort(votes.content.user[users], kind="stable")
     inside = np.cumsum(n_votes[order]) <= most
     inside[0] = True
-    return np.flatnonzero(np.isin(votes.user, users[order[inside]]))
+    return np.flatnonzero(np.isin(votes.user, users[order[inside]]))[:most]
 
 
 def _row_covariance(problem: UserProblem, hyper: UserHyper, K_items: FloatArray) -> FloatArray:
@@ -543,7 +543,7 @@ TRAINING_ANSWERS = 5_000
 FEWEST_USERS = 8
 """With fewer users no candidate is scored."""
 TRIAL_USER_RANK = 1
-"""Most directions of users' features in the trial. With eight, 20 fits took 1.4 times as long, and
+"""Directions of users' features in the trial. With eight, 20 fits took 1.4 times as long, and
 held-out answers were as likely (.0001 ± .0006 nats)."""
 LEARNING = learn.Limits(learn.MAX_STEPS, least_gain=0.02)
 """Steps that gain less than so many nats of log evidence change no prediction that is noticed."""
@@ -598,8 +598,7 @@ def choose_covariance(
     if len(halves) < 2 or not others:
         start = others[fallback](simplest) if fallback in others else simplest
         return CovarianceChoice(fallback, start, start.theta, {})
-    most = min(TRIAL_USER_RANK, problem.max_user_rank or TRIAL_USER_RANK)
-    problem = replace(problem, max_user_rank=most)
+    problem = replace(problem, max_user_rank=TRIAL_USER_RANK)
     both = _of(problem, np.concatenate(halves)).roughly()
     trial = _Trial(both, [np.isin(both.edges.user, users) for users in halves], callback)
     names = ["independent", *others]
