@@ -204,7 +204,7 @@ FEW_PEOPLE = 10
 """Communities are not tried with fewer people."""
 FEW_ANSWERS = 3
 """Models of single people are not tried where the median person made fewer comparisons."""
-TRIED_PEOPLE, TRIED_ITEMS, TRIED_ANSWERS = 60, 100, 1_500
+TRIED_PEOPLE, TRIED_ITEMS, TRIED_ANSWERS = 60, 100, 3_000
 """Size of the trial's sample: fits take seconds, where `evaluate` may take minutes. More people are
 in it where so many made fewer answers."""
 FOLDS = 5
