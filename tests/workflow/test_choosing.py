@@ -216,9 +216,9 @@ def test_a_scorer_ranks_and_says_what_it_cannot(study, tmp_path):
 
 
 def test_people_of_few_answers_are_more_people() -> None:
-    """400 people of 5 answers each: 60 of them decide nothing, and fits are quick."""
+    """800 people of 5 answers each: 60 of them decide nothing, and fits are quick."""
     rng = np.random.default_rng(0)
-    first, second = rng.permuted(np.tile(np.arange(12), (2_000, 1)), axis=1)[:, :2].T
-    data = pc.Comparisons.from_pairs(first, second, user=np.repeat(np.arange(400), 5))
-    assert trial_sample(Material(data)).data.n_users == 300
+    first, second = rng.permuted(np.tile(np.arange(12), (4_000, 1)), axis=1)[:, :2].T
+    data = pc.Comparisons.from_pairs(first, second, user=np.repeat(np.arange(800), 5))
+    assert trial_sample(Material(data)).data.n_users == 600
     assert trial_sample(Material(data), n_answers=100).data.n_users == 60
