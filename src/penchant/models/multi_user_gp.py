@@ -220,7 +220,8 @@ class MultiUserGP(UtilityModel):
             warn_far_lengthscale(self.user_kernel, users)
         self._check_user_rank(users)
         settings = gp.Settings(self.inference)
-        problem = gp.UserProblem.of(items, users, votes, settings, self.max_user_rank)
+        limits = {"max_user_rank": self.max_user_rank, "divides_items": self.sparse is None}
+        problem = gp.UserProblem.of(items, users, votes, settings, **limits)
         problem = problem.on(device_called(self.device))
         return self._set_fit(self._learn(problem, data), columns, user_columns)
 
@@ -319,6 +320,8 @@ class MultiUserGP(UtilityModel):
         if users.missed is not None:
             error = gp.rank_error(problem, solution)
             note = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
+            if users.depth is not None:
+                note = f"with {users.depth} of {solution.prior.rank} directions of items, " + note
             if error.largest > gp.NOTICEABLE:
                 advice = "raise max_user_rank, or give fewer or smoother user features"
                 warn(f"{note}; {advice}", ConvergenceWarning)

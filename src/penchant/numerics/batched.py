@@ -112,6 +112,24 @@ def scale_stack(A: FloatArray, factors: FloatArray) -> FloatArray:
     return like(factors, A)[:, None, None] * A
 
 
+def scale_columns_stack(A: FloatArray, factors: FloatArray) -> FloatArray:
+    """The columns of each matrix (k, p, q), or of one for all, times its own of the (k, q)."""
+    return like(factors, A)[:, None, :] * A
+
+
+def mix_rows(A: FloatArray, weights: FloatArray) -> FloatArray:
+    """(k, p, s): Σ_q weights[u, q] · A_u[:, q·s : (q + 1)·s], for A (k, p, q·s), weights (k, q)."""
+    k, p, width = A.shape
+    parts = A.reshape(k, p, weights.shape[1], -1)
+    return namespace(A).einsum("kpqs,kq->kps", parts, like(weights, A))
+
+
+def inner_rows(A: FloatArray, B: FloatArray) -> FloatArray:
+    """(k, q): ⟨A_u[:, q·s : (q + 1)·s], B_u⟩ for A (k, p, q·s), B (k, p, s)."""
+    k, p, s = B.shape
+    return to_numpy(namespace(A).einsum("kpqs,kps->kq", A.reshape(k, p, -1, s), B))
+
+
 def join_stacks(first: FloatArray, *others: FloatArray) -> FloatArray:
     """One after the other."""
     return namespace(first).concatenate([first, *others]) if others else first

@@ -51,18 +51,23 @@ def arranged(kind):
     return problem_of(*random_votes(rng, n_users, n_items, m), n_users, n_items)
 
 
-def covariance(problem, hyper, users=None):
+def covariance(problem, hyper, prior=None):
     """K_u ⊗ K_x, with the kernel of users as its factor has it."""
-    K_user = hyper.user_kernel(problem.users)
-    if users is not None and users.missed is not None:
-        K_user = users.rows @ users.rows.T + np.diag(users.missed)
+    K_user, K = hyper.user_kernel(problem.users), hyper.kernel(problem.items)
+    less = 0.0
+    if prior is not None and prior.users.missed is not None:
+        rows, first = prior.users.rows, prior.item_factor[:, : prior.depth]
+        K_user = rows @ rows.T + np.diag(prior.users.missed)
+        # what directions but the first have beyond the first columns is each user's own
+        among = rows[:, 1:] @ rows[:, 1:].T
+        less = hyper.sharing * np.kron(among - np.diag(np.diag(among)), K - first @ first.T)
     K_user = hyper.sharing * K_user + (1.0 - hyper.sharing) * np.eye(len(K_user))
-    return np.kron(K_user, hyper.kernel(problem.items))
+    return np.kron(K_user, K) - less
 
 
 def assert_equals_dense(problem, hyper, dense):
     solution, votes = solve(problem, hyper), problem.edges
-    K = covariance(problem, hyper, solution.prior.users)
+    K = covariance(problem, hyper, solution.prior)
     expected = dense.infer(K, votes, len(problem.items), hyper.likelihood, problem.settings)
     state, A = solution.inference.state, expected.state.rows
     np.testing.assert_allclose(state.mean, expected.state.mean, atol=1e-8)
@@ -116,6 +121,23 @@ def test_users_through_few_directions(monkeypatch, dense, by_comparisons):
     assert users.residual == pytest.approx(np.diagonal(left).max())
     np.testing.assert_allclose(left @ users.rows, 0.0, atol=1e-10)
     assert_equals_dense(problem, hyper, dense)
+
+
+@pytest.mark.parametrize("by_comparisons", [False, True])
+@pytest.mark.parametrize("kind", ["same items", "few of many items", "most items", "forests"])
+def test_directions_with_some_columns_of_the_items(
+    monkeypatch, dense, check_gradient, kind, by_comparisons
+):
+    if by_comparisons:
+        monkeypatch.setattr("penchant.gp.users.blocks.SAVED_FLOPS", -1.0)
+    problem = arranged(kind)
+    problem = replace(problem, shared_size=len(problem.items) + 5)
+    hyper = UserHyper(SMOOTH, BY_FEATURES, SHARING, Probit())
+    prior = solve(problem, hyper).prior
+    assert 0 < prior.depth < prior.rank and prior.users.rows.shape[1] > 1
+    assert len(prior.shared.is_there.nonzero()[0]) <= problem.shared_size
+    assert_equals_dense(problem, hyper, dense)
+    check_gradient(problem, hyper, rtol=1e-6, atol=5e-6)
 
 
 @pytest.mark.parametrize("rule", ["ep", "laplace", "variational"])

@@ -14,6 +14,10 @@ and its sites to what S is made of, `ArrowState` takes S back to the block's dif
 block needs in between is stored where it fits in memory, and computed again where it does not.
 
 The variance of users that Φ_u leaves out is theirs alone: user u deviates by (1−ρ) + ρ missed_u.
+Where W would be too large, the first direction of Φ_u, that of most variance, keeps all columns of
+Φ = [Φ₁ Φ₂], and the others have Φ₁ alone, the columns of the first pivots. What they have by Φ₂ is
+each user's own, too: deviations have the covariance a_u K_x + c_u Φ₂Φ₂ᵀ with a_u = (1−ρ) + ρ missed_u
+and c_u = ρ Σ φ_uk² over the directions k but the first.
 
 Effects of order and of covariates join W: with rows g = A f + zᵀb and X = Aᵀ D z of a user, b and W
 are coupled by Σ_u φ_u ⊗ (√ρ Φᵀ Jᵀ X), and b's own precision is I + Zᵀ D Z − Σ_u Xᵀ C X. The weights
@@ -33,7 +37,7 @@ from penchant.gp.users.blocks import Arrangement, Block
 from penchant.kernels import Inputs, Kernel
 from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 # The users' kernel through a few of its users (Nyström), linear in their number
 #
@@ -45,6 +49,8 @@ DIAGONAL_BLOCK = 256
 """Users a block, when the diagonal of their kernel is differentiated."""
 PIVOTS_A_DIRECTION = 8
 """Pivots from which each direction is taken."""
+MOST_PIVOTS = 256
+"""Pivots that are looked for in any case."""
 STEEPEST_MIX = 100.0
 """Bound on λ_i / (λ_i − λ_j): where a direction that is kept meets one that is not, the factor has
 no derivative."""
@@ -54,8 +60,9 @@ class UserFactor(NamedTuple):
     """K ≈ rows @ rows.T over users; rows: (U, k), pivots: (r,).
 
     missed: (U,) variances that the factor leaves out, None where they are within the tolerance.
-    whole: (U, r) factor through the pivots, where rows = whole @ rotation are k < r directions of
-    it.
+    whole: (U, r) factor through the pivots, where rows = whole @ rotation are k directions of it,
+    those of most variance first. depth: how many columns of the items' factor directions but the
+    first have; None: all.
     """
 
     rows: FloatArray
@@ -63,6 +70,7 @@ class UserFactor(NamedTuple):
     missed: FloatArray | None
     whole: FloatArray | None = None
     rotation: FloatArray | None = None
+    depth: int | None = None
 
     @property
     def residual(self) -> float:
@@ -90,7 +98,7 @@ class UserFactor(NamedTuple):
                 by_diagonal += kernel.pullback(users.take(some), np.diag(own[some]))
         whole = self.rows
         if self.whole is not None:
-            whole, slopes = self.whole, _by_whole(self.whole, slopes)
+            whole, slopes = self.whole, _by_whole(self.whole, slopes, self.depth is not None)
         M = 0.5 * linalg.solve_lower(self.lower, slopes.T, transposed=True).T
         through = linalg.solve_lower(self.lower, linalg.multiply(whole.T, M), transposed=True)
         pivots = users.take(self.pivots)
@@ -98,32 +106,59 @@ class UserFactor(NamedTuple):
         return by_diagonal + 2.0 * kernel.pullback(users, M, pivots) - through
 
 
-def _by_whole(whole: FloatArray, slopes: FloatArray) -> FloatArray:
-    """(U, r) slopes by `whole` of a function of P = Φ Φᵀ, from those by Φ, (U, k).
+def _by_whole(whole: FloatArray, slopes: FloatArray, first_apart: bool) -> FloatArray:
+    """(U, r) slopes by `whole` of a function of groups of directions, from those by Φ, (U, k).
 
-    With S = ∂/∂P, slopes = 2 S Φ. A change of N moves the kept u_i towards the dropped u_j:
-    ⟨S, dP⟩ = Σ_ij γ_ij S_ij dN_ij in the eigenvectors of N, with γ = 1 of two that are kept,
-    λ_i / (λ_i − λ_j) of a kept and a dropped one, 0 of two that are dropped.
+    A group's part of N is P = Σ λ_i u_i u_iᵀ over its directions; with S = ∂/∂P its slopes are 2 S Φ.
+    The kept directions are one group, or two with the first apart. A change of N moves u_i of a
+    group towards any u_j: ⟨S, dP⟩ = Σ_ij γ_ij S_ij dN_ij in the eigenvectors of N, with γ = 1 within
+    the group, and λ_i / (λ_i − λ_j) where u_j is outside.
     """
     k = slopes.shape[1]
     U, roots, V_T = svd(whole, full_matrices=False)
     values, S_U = roots**2, 0.5 * slopes / roots[:k]
-    dropped = linalg.multiply(U[:, k:].T, S_U)
-    gamma = values[:k] / np.maximum(values[:k] - values[k:, None], values[:k] / STEEPEST_MIX)
-    kept = S_U + linalg.multiply(U[:, k:], (gamma - 1.0) * dropped)
-    both = np.hstack([kept, linalg.multiply(U[:, :k], (gamma * dropped).T)])
-    return linalg.multiply(2.0 * both * roots, V_T)
+    group = np.full(len(roots), 2)
+    group[:k] = (np.arange(k) > 0) & first_apart
+    is_outside = group[:, None] != group[:k]
+    gap = np.where(is_outside, values[:k] - values[:, None], values[:k])
+    gap = np.copysign(np.maximum(np.abs(gap), values[:k] / STEEPEST_MIX), gap)
+    there = linalg.multiply(U.T, S_U)
+    moved = there * values[:k] / gap  # (r, k)
+    by_N = np.hstack([moved, np.zeros((len(roots), len(roots) - k))])
+    by_N[:k] += np.where(is_outside, moved, 0.0).T
+    outside_U = S_U - linalg.multiply(U, there)  # λ_j = 0 there
+    found = linalg.multiply(U, by_N)
+    found[:, :k] += outside_U
+    return linalg.multiply(2.0 * found * roots, V_T)
 
 
-def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float) -> UserFactor:
+class SharedSize(NamedTuple):
+    """Bounds on what users share: the size of W, and the number of directions of users, if any.
+
+    divides_items: whether directions but the first may have fewer columns of the items' factor.
+    """
+
+    size: int
+    max_rank: int | None = None
+    divides_items: bool = True
+
+
+def factor_users(
+    kernel: Kernel, users: Inputs, limits: SharedSize, columns: FloatArray, tolerance: float
+) -> UserFactor:
     """Pivoted Cholesky by columns: each pivot is the user of the largest residual variance.
 
-    It takes U × r numbers and U r² flops, r = 8 × max_rank. Where it has more columns than
-    max_rank, the directions of most variance are taken.
+    columns: (r,) mean variance of an item by each column of the items' factor. It takes U × p
+    numbers and U p² flops for p pivots. Where all directions with all columns are more than the
+    limits, those are kept that leave out least variance.
     """
+    r, n_users = len(columns), len(users)
+    most = max(1, limits.size // r)
+    if limits.max_rank is not None:
+        most = min(most, limits.max_rank)
     left = kernel.diag(users)
     enough = tolerance * float(left.max())
-    rows = np.zeros((len(users), min(PIVOTS_A_DIRECTION * max_rank, len(users))))
+    rows = np.zeros((n_users, min(max(PIVOTS_A_DIRECTION * most, MOST_PIVOTS), n_users)))
     pivots: list[int] = []
     for column in range(rows.shape[1]):
         pivot = int(np.argmax(left))
@@ -139,20 +174,49 @@ def factor_users(kernel: Kernel, users: Inputs, max_rank: int, tolerance: float)
         left[pivots] = 0.0
     rank, is_exact = len(pivots), bool(left.max(initial=0.0) <= enough)
     whole, order = np.ascontiguousarray(rows[:, :rank]), np.array(pivots, dtype=np.intp)
-    if rank <= max_rank:
+    if rank <= most:
         return UserFactor(whole, order, None if is_exact else np.maximum(left, 0.0))
-    rotation = svd(whole, full_matrices=False)[2][:max_rank].T
+    _, roots, V_T = svd(whole, full_matrices=False)
+    kept, depth = _least_left(roots**2, columns, limits)
+    rotation = V_T[:kept].T
     found = linalg.multiply(whole, rotation)
     missed = np.maximum(kernel.diag(users) - linalg.row_squares(found), 0.0)
-    return UserFactor(found, order, missed, whole, rotation)
+    return UserFactor(found, order, missed, whole, rotation, depth if depth < r else None)
+
+
+def _least_left(
+    directions: FloatArray, columns: FloatArray, limits: SharedSize
+) -> tuple[int, int]:
+    """How many directions to keep, and how many columns of the items' factor for all but the first.
+
+    directions: the variance of users along each, the largest first. A column of a direction has the
+    product of their variances.
+
+    >>> _least_left(np.array([4.0, 1.0, 0.1]), np.array([1.0, 0.5, 0.01, 0.0]), SharedSize(8))
+    (3, 2)
+    """
+    r, total = len(columns), columns.sum()
+    most = len(directions) if limits.max_rank is None else min(limits.max_rank, len(directions))
+    tail = total - np.cumsum(columns)
+    found, least = (1, r), np.inf
+    depth = r
+    while depth:
+        kept = min(most, 1 + max(0, limits.size - r) // depth)
+        left = directions[kept:].sum() * total + directions[1:kept].sum() * tail[depth - 1]
+        if left < least:
+            found, least = (kept, depth), left
+        # few depths, so that few hyperparameters lie between two of them
+        depth = depth // 2 if limits.divides_items else 0
+    return found
 
 
 # The shared part: W, its prior through the items' factor, and its posterior.
 #
-# The precision of W is S = I + Σ_u (φ_u φ_uᵀ) ⊗ (Gᵀ R_u G) with G = √ρ Φ, (n, r). With one user
-# feature, or as many columns as items, Σ φφᵀ ⊗ R is added up over items and contracted once; else
-# it is contracted user by user, so that no array of (r_u², n, n) exists. Where items fall into
-# parts that nothing ties together, S does too.
+# With G = √ρ Φ and G₁ its first columns, W has (r_u, r) entries, of which the first row and the first
+# columns are there. S = I + Σ_u D_uᵀ R_u D_u with D_u the columns φ_u0 G, φ_u1 G₁, φ_u2 G₁, …  Of one
+# direction the sum is over items and contracted with G once; of the others it is contracted user by
+# user, so that no array of (r_u², n, n) exists. Where items fall into parts that nothing ties
+# together and users share one direction, S falls into parts, too.
 
 
 class SharedPart(NamedTuple):
@@ -167,13 +231,28 @@ class SharedPart(NamedTuple):
     there: FloatArray
 
 
+class Shared(NamedTuple):
+    """Matrices about W by its directions, of which d others come after the first.
+
+    Of information, with φ the others: common (1, n, n) Σ φ_u0² R_u; cross (d, s, n) Σ φ_u0 φ_u
+    G₁ᵀR_u; others (d², s, s) Σ φ_u φ_uᵀ G₁ᵀR_u G₁. Of the covariance C of W: common G C₀₀ Gᵀ, cross
+    (n, d·s) G C₀ᵢ, others C_ij.
+    """
+
+    common: FloatArray
+    cross: FloatArray
+    others: FloatArray
+
+
 @dataclass(frozen=True)
 class SharedPrior:
-    """W ~ N(0, I), (r_u, r), seen as G Wᵀ. factor: G, (n, r); rank: r_u; device: of users' stacks,
-    of the information about W, and of its covariance."""
+    """W ~ N(0, I), seen as G Wᵀ. factor: G, (n, r); rank: r_u; depth: s, the columns that directions
+    but the first have; device: of users' stacks, of the information about W, and of its covariance.
+    """
 
     factor: FloatArray
     rank: int
+    depth: int
     parts: tuple[SharedPart, ...]
     device: Device = CPU
 
@@ -184,11 +263,12 @@ class SharedPrior:
         rank: int,
         parts: tuple[IntArray, ...] | None,
         device: Device = CPU,
+        depth: int | None = None,
     ) -> "SharedPrior":
         """From the items of each part; None: all in one part. See `benchmarks/paths.py`."""
         n, r = factor.shape
         owner, split = np.zeros(n, dtype=np.intp), []
-        if parts is not None and (rank == 1 or r == n):
+        if parts is not None and rank == 1:
             for number, items in enumerate(parts):
                 owner[items] = number
             about = owner[np.abs(factor).argmax(axis=0)]
@@ -198,92 +278,106 @@ class SharedPrior:
             split = [(np.arange(n), np.arange(r))]
         blocks = [(*each, factor[np.ix_(*each)]) for each in split]
         found = tuple(SharedPart(*each, device.matrix(each[2])) for each in blocks)
-        return cls(factor, rank, found, device)
+        return cls(factor, rank, r if depth is None else min(depth, r), found, device)
 
-    @property
-    def is_contracted(self) -> bool:
-        """Whether information is added up over the factor's columns, not over items."""
-        n, r = self.factor.shape
-        return self.rank > 1 and r < n
+    @cached_property
+    def is_there(self) -> BoolArray:
+        """(r_u, r) which entries W has."""
+        found = np.ones((self.rank, self.factor.shape[1]), dtype=bool)
+        found[1:, self.depth :] = False
+        return found
 
     @property
     def flops(self) -> float:
         """Of the dense algebra with S."""
-        return float(sum((self.rank * len(part.columns)) ** 3 for part in self.parts))
+        others = (self.rank - 1) * self.depth
+        return float(sum((len(part.columns) + others) ** 3 for part in self.parts))
 
-    def nothing(self) -> FloatArray:
-        """Zero information, (r_u², n, n) or (r_u², r, r)."""
-        size = self.factor.shape[1 if self.is_contracted else 0]
-        return self.device.matrix(np.zeros((self.rank**2, size, size)))
+    def nothing(self) -> Shared:
+        """No information."""
+        n, d, s = len(self.factor), self.rank - 1, self.depth
+        shapes = (1, n, n), (d, s, n), (d * d, s, s)
+        return Shared(*(self.device.matrix(np.zeros(shape)) for shape in shapes))
 
-    def add(self, information: FloatArray, block: Block, outer: FloatArray, R: FloatArray) -> None:
-        """Add Σ_u outer[u] R_u of a block's users, (k, r_u²) and (k, p, p), in place."""
-        if not self.is_contracted:
-            information += block.weighted_sum(outer, R)
-            return
-        for some, G in self._rows(block):
-            contracted = batched.multiply_stack(G.mT, batched.multiply_stack(R[some], G))
-            total = batched.sum_stack(contracted, outer[some])
-            information += total.reshape(information.shape)
+    def add(self, information: Shared, block: Block, phi: FloatArray, R: FloatArray) -> None:
+        """Add a block's users in place: φ (k, r_u) and R (k, p, p)."""
+        common, cross, others = information
+        common += block.weighted_sum(phi[:, :1] ** 2, R)
+        for some, G in self.first_columns(block):
+            first, rest = phi[some, :1], phi[some, 1:]
+            through = batched.multiply_stack(R[some], G)
+            cross += block.collect_rows(through, first * rest, some)
+            within = batched.multiply_stack(G.mT, through)
+            others += batched.sum_stack(within, outer_products(rest)).reshape(others.shape)
 
     @cached_property
     def _factor_there(self) -> FloatArray:
         return self.device.matrix(self.factor)
 
-    def _rows(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
-        """A block's users a few at a time, with G at their points, (k, p, r)."""
+    @cached_property
+    def _first_there(self) -> FloatArray:
+        return self.device.matrix(np.ascontiguousarray(self.factor[:, : self.depth]))
+
+    def first_columns(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
+        """A block's users a few at a time, with G₁ at their points, (k, p, s); none where users
+        share one direction."""
+        if self.rank > 1:
+            for some in self._few(block, self.depth * (self.rank - 1)):
+                yield some, block.rows(self._first_there, some)
+
+    def all_columns(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
+        """The same with G, (k, p, r)."""
+        if self.rank > 1:
+            for some in self._few(block, self.factor.shape[1]):
+                yield some, block.rows(self._factor_there, some)
+
+    def _few(self, block: Block, width: int) -> Iterator[slice]:
         k, p = block.shape
-        size, r = self.device.stack_size, self.factor.shape[1]
-        step = max(1, size // (max(p, r) * r))
-        for start in range(0, k, step):
-            some = slice(start, min(start + step, k))
-            yield some, block.rows(self._factor_there, some)
+        step = max(1, self.device.stack_size // (max(p, width) * width))
+        return (slice(start, min(start + step, k)) for start in range(0, k, step))
 
-    def pick(self, block: Block, outer: FloatArray, covariance: FloatArray) -> FloatArray:
-        """(k, p, p): Σ_q outer[u, q] covariance[q] at each user's points, covariance as `nothing`'s
-        shape, where stacks live."""
-        if not self.is_contracted:
-            return block.weighted_pick(outer, covariance)
-        picked = []
-        for some, G in self._rows(block):
-            inner = batched.mix_stack(covariance, outer[some])
-            picked.append(batched.multiply_stack(batched.multiply_stack(G, inner), G.mT))
-        return batched.join_stacks(*picked)
+    def pick(self, block: Block, phi: FloatArray, covariance: Shared) -> FloatArray:
+        """(k, p, p): D_u C D_uᵀ of a block's users at their points."""
+        picked = block.weighted_pick(phi[:, :1] ** 2, covariance.common)
+        for some, G in self.first_columns(block):
+            first, rest = phi[some, :1], phi[some, 1:]
+            half = 0.5 * batched.multiply_stack(
+                G, batched.mix_stack(covariance.others, outer_products(rest))
+            )
+            half += batched.mix_rows(self.cross_rows(block, covariance, some), first * rest)
+            through = batched.multiply_stack(half, G.mT)
+            picked[some] += through + through.mT
+        return picked
 
-    def half_contracted(self, block: Block, outer: FloatArray, R: FloatArray) -> FloatArray:
-        """(r_u², r, n): Σ_u outer[u] Gᵀ R_u of a block's users."""
-        total: FloatArray = np.zeros((outer.shape[1], *self.factor.shape[::-1]))
-        for some, G in self._rows(block):
-            rows = batched.multiply_stack(R[some], G)
-            total += linalg.to_numpy(block.collect_rows(rows, outer[some], some))
-        return total
+    def cross_rows(self, block: Block, covariance: Shared, some: slice) -> FloatArray:
+        """(k, p, d·s): G C₀ᵢ of each other direction at the points of some users."""
+        return block.rows(covariance.cross, some)
 
-    def given(self, information: FloatArray, border: "Border | None" = None) -> "SharedState":
+    def given(self, information: Shared, border: "Border | None" = None) -> "SharedState":
         """The posterior of W, and of effects beside it."""
         border = NO_EFFECTS if border is None else border
         factors = []
         for part in self.parts:
             S = self._precision(information, part)
             if len(border.corner):
-                coupling = [linalg.multiply(cross, part.factor).ravel() for cross in border.cross]
-                S = linalg.bordered(S, np.stack(coupling, axis=1), border.corner)
+                pull = linalg.multiply(border.cross.reshape(-1, len(part.items)), part.factor)
+                pull = pull.reshape(-1, *self.is_there.shape)[:, self.is_there]
+                S = linalg.bordered(S, pull.T, border.corner)
             factors.append(linalg.cholesky(S))
         lowers, jitters = zip(*factors, strict=True)
         return SharedState(self, information, lowers, max(jitters), border)
 
-    def inside(self, information: FloatArray, part: SharedPart) -> FloatArray:
-        """(r_u, r_u, n, n) information about the items of one part."""
-        whole = len(self.parts) == 1
-        some = information if whole else information[:, part.items[:, None], part.items]
-        return some.reshape(self.rank, self.rank, *some.shape[1:])
-
-    def _precision(self, information: FloatArray, part: SharedPart) -> FloatArray:
-        """The block of S that is about one part, (r_u r, r_u r)."""
-        projected = self.inside(information, part)
-        if not self.is_contracted:
-            projected = batched.multiply_stack(part.there.T, projected)
-            projected = batched.multiply_stack(projected, part.there)
-        S = batched.join_blocks(projected)
+    def _precision(self, information: Shared, part: SharedPart) -> FloatArray:
+        """The block of S that is about one part; of all of it the lower triangle."""
+        (common,), cross, others = information
+        if len(self.parts) > 1:
+            common = common[part.items[:, None], part.items]
+        S = linalg.multiply(linalg.multiply(part.there.T, common), part.there)
+        if self.rank > 1:
+            d, s, n = cross.shape
+            beside = linalg.multiply(cross.reshape(d * s, n), part.there)
+            rest = batched.join_blocks(others.reshape(d, d, s, s))
+            S = linalg.bordered(rest, beside, S)
         linalg.add_to_diagonal(S, 1.0)
         return S
 
@@ -303,11 +397,12 @@ NO_EFFECTS = Border(np.zeros((0, 1, 0)), np.zeros((0, 0)))
 class SharedState:
     """The posterior of W: the information about it, and the Cholesky factor of S of each part.
 
-    border: of q effects, whose weights b then stand before those of W in the one factor.
+    The entries of W that are there stand row by row. border: of q effects, whose weights b then
+    stand before those of W in the one factor.
     """
 
     prior: SharedPrior
-    information: FloatArray
+    information: Shared
     lowers: tuple[FloatArray, ...]
     jitter: float
     border: Border
@@ -324,26 +419,27 @@ class SharedState:
 
     @property
     def lower(self) -> FloatArray:
-        """Cholesky factor of the whole S, (r_u r, r_u r)."""
+        """Cholesky factor of the whole S."""
         if len(self.lowers) == 1:
             return linalg.to_numpy(linalg.trailing_block(self.lowers[0], self.n_effects))
-        rank, r = self.prior.rank, self.prior.factor.shape[1]
-        whole = np.eye(rank * r)
+        whole = np.eye(self.prior.factor.shape[1])
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
-            place = (np.arange(rank)[:, None] * r + part.columns).ravel()
-            whole[np.ix_(place, place)] = linalg.to_numpy(lower)
+            whole[np.ix_(part.columns, part.columns)] = linalg.to_numpy(lower)
         return whole
 
     def solve(self, collected: FloatArray, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Effects b (q,) and W (r_u, r): S⁻¹ applied to what pulls at the effects, (q,), and to
         Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
         q, effects = len(pull), pull
-        shared = np.zeros((self.prior.rank, self.prior.factor.shape[1]))
+        shared = np.zeros(self.prior.is_there.shape)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
             own = linalg.multiply(np.ascontiguousarray(collected[:, part.items]), part.factor)
-            right = np.append(pull, own.ravel())
+            is_there = self.prior.is_there[:, part.columns]
+            right = np.append(pull, own[is_there])
             w = linalg.solve_lower(lower, linalg.solve_lower(lower, right), transposed=True)
-            effects, shared[:, part.columns] = w[:q], w[q:].reshape(own.shape)
+            own[:] = 0.0
+            own[is_there] = w[q:]
+            effects, shared[:, part.columns] = w[:q], own
         return effects, shared
 
     @cached_property
@@ -352,22 +448,27 @@ class SharedState:
         q, (lower,) = self.n_effects, self.lowers
         half = linalg.solve_lower(lower, np.eye(len(lower), q))
         cov = linalg.to_numpy(linalg.solve_lower(lower, half, transposed=True))
-        return cov[:q], np.ascontiguousarray(cov[q:].T).reshape(q, self.prior.rank, -1)
+        with_W = np.zeros((q, *self.prior.is_there.shape))
+        with_W[:, self.prior.is_there] = cov[q:].T
+        return cov[:q], with_W
 
     @cached_property
-    def covariance(self) -> FloatArray:
-        """Of G Wᵀ, (r_u², n, n), or of W, (r_u², r, r) where information is contracted."""
-        total, rank = self.prior.nothing(), self.prior.rank
-        for part, joint in zip(self.prior.parts, self.lowers, strict=True):
-            lower = linalg.trailing_block(joint, self.n_effects)
-            flat = batched.split_blocks(linalg.mirrored(linalg.inverse_of_lower(lower)), rank)
-            if not self.prior.is_contracted:
-                flat = batched.multiply_stack(part.there, flat)
-                flat = batched.multiply_stack(flat, part.there.T)
-            if len(self.lowers) == 1:
-                return flat
-            total[:, part.items[:, None], part.items] = flat
-        return total
+    def covariance(self) -> Shared:
+        """Of W, effects being known."""
+        prior = self.prior
+        (common,), cross, others = prior.nothing()
+        for part, joint in zip(prior.parts, self.lowers, strict=True):
+            lower, r = linalg.trailing_block(joint, self.n_effects), len(part.columns)
+            C = linalg.mirrored(linalg.inverse_of_lower(lower))
+            found = linalg.multiply(linalg.multiply(part.there, C[:r, :r]), part.there.T)
+            if prior.rank > 1:
+                cross = linalg.contiguous(linalg.multiply(part.there, C[:r, r:]))
+                others = batched.split_blocks(C[r:, r:], prior.rank - 1)
+            if len(prior.parts) == 1:
+                common = found
+            else:
+                common[part.items[:, None], part.items] = found
+        return Shared(common[None], cross, others)
 
 
 # One block of users
@@ -495,12 +596,18 @@ class ArrowPrior:
         """Φ Φᵀ, (n, n)."""
         return linalg.gram(self.item_factor.T)
 
+    @property
+    def depth(self) -> int:
+        """s, how many columns of Φ all directions have."""
+        depth = self.users.depth
+        return self.rank if depth is None else min(depth, self.rank)
+
     @cached_property
     def shared(self) -> SharedPrior:
         """The prior of W, seen through √ρ Φ."""
         factor = np.sqrt(self.sharing) * self.item_factor
         parts = self.arranged.parts if self.shown is None else None  # effects tie all together
-        return SharedPrior.of(factor, self.users.rows.shape[1], parts, self.device)
+        return SharedPrior.of(factor, self.users.rows.shape[1], parts, self.device, self.depth)
 
     @property
     def effect_rows(self) -> FloatArray:
@@ -514,11 +621,17 @@ class ArrowPrior:
         return bool(size <= self.device.kept_size)
 
     def personal(self, block: Block) -> FloatArray:
-        """(k,) variance of each user's own deviation, in units of K_x; (1,) if all are equal."""
+        """(k,) a_u, variance of each user's own deviation in units of K_x; (1,) if all are equal."""
         missed = self.users.missed
         if missed is None:
             return np.array([1.0 - self.sharing])
         return 1.0 - self.sharing + self.sharing * missed[block.users]
+
+    def beyond(self, block: Block) -> FloatArray | None:
+        """(k,) c_u, the same in units of Φ₂Φ₂ᵀ; None where all directions have all columns."""
+        if self.depth == self.rank:
+            return None
+        return self.sharing * linalg.row_squares(self.users.rows[block.users, 1:])
 
     @cached_property
     def _users_there(self) -> FloatArray:
@@ -533,6 +646,11 @@ class ArrowPrior:
         """Φ Φᵀ where stacks live."""
         return self.device.matrix(self.item_covariance)
 
+    @cached_property
+    def beyond_there(self) -> FloatArray:
+        """Φ₂Φ₂ᵀ where stacks live."""
+        return self.device.matrix(linalg.gram(self.item_factor[:, self.depth :].T))
+
     def phi(self, block: Block) -> FloatArray:
         """(k, r_u) rows of a block's users."""
         return self._users_there[block.users]
@@ -544,13 +662,29 @@ class ArrowPrior:
         Few points have a triangle of their own; where K is singular there, it comes from Φ's rows.
         """
         k, p = block.shape
-        some = slice(1) if block.same_items else slice(k)
+        personal, beyond = self.personal(block), self.beyond(block)
+        some = slice(1) if block.same_items and beyond is None else slice(k)
         F = None
         if p < self.rank:
-            F = batched.try_cholesky_stack(block.within(self.covariance_there, some))
+            K = block.within(self.covariance_there, some)
+            if beyond is not None:
+                K = batched.scale_stack(K, personal)
+                K = K + batched.scale_stack(block.within(self.beyond_there, some), beyond)
+            F = batched.try_cholesky_stack(K)
         if F is None:
-            F = batched.triangle_stack(block.rows(self._items_there, some))
-        return batched.scale_stack(F, np.sqrt(self.personal(block)))
+            rows = block.rows(self._items_there, some)
+            if beyond is not None:
+                rows = batched.scale_columns_stack(rows, np.sqrt(self._by_column(block)))
+            F = batched.triangle_stack(rows)
+        return F if beyond is not None else batched.scale_stack(F, np.sqrt(personal))
+
+    def _by_column(self, block: Block) -> FloatArray:
+        """(k, r) variance of each user's own weights of Φ's columns."""
+        k, (personal, beyond) = block.shape[0], (self.personal(block), self.beyond(block))
+        found = np.repeat(np.broadcast_to(personal, (k,))[:, None], self.rank, axis=1)
+        if beyond is not None:
+            found[:, self.depth :] += beyond[:, None]
+        return found
 
     @cached_property
     def _kept_factors(self) -> tuple[FloatArray, ...]:
@@ -578,7 +712,7 @@ class ArrowPrior:
         for number, block in enumerate(self.blocks):
             part = eliminate(block.laplacian(there), self.local_factor_of(number))
             phi = self.phi(block)
-            self.shared.add(information, block, outer_products(phi), part.R)
+            self.shared.add(information, block, phi, part.R)
             log_det += part.log_det
             if self.is_kept:
                 eliminated.append(part)
@@ -668,8 +802,7 @@ class ArrowState:
 
     def shared_at(self, block: Block) -> FloatArray:
         """(k, p, p) covariance of the shared utilities of a block's users at their points."""
-        outer = outer_products(self.prior.phi(block))
-        return self.prior.shared.pick(block, outer, self.shared.covariance)
+        return self.prior.shared.pick(block, self.prior.phi(block), self.shared.covariance)
 
     def collect(self, vectors: tuple[FloatArray, ...]) -> FloatArray:
         """(r_u, n): Σ_u φ_u x_uᵀ over all users' vectors, given per block as (k, p)."""

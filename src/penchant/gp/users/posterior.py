@@ -38,7 +38,7 @@ from penchant.numerics.batched import (
 )
 from penchant.numerics.dispatch import CPU, Device
 from penchant.numerics.linalg import gram, multiply, solve_lower, to_numpy
-from penchant.numerics.types import FloatArray, IntArray
+from penchant.numerics.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,8 @@ class UserSites:
 class Asked(NamedTuple):
     """Utilities or contrasts of some rows, before the user's own sites.
 
-    mean, prior, shared_var: (s, t) shared mean, K_x variance, variance of the shared utility;
-    cross, shared_cross: (s, t, p) covariances with the user's items, of K_x and of what is shared;
+    mean, prior, shared_var: (s, t) shared mean, variances of the user's own deviation and of the
+    shared utility; cross, shared_cross: (s, t, p) covariances of both with the user's items;
     with_effects: (s, t, q) covariances of the shared utility with the scaled effects b.
     """
 
@@ -98,11 +98,22 @@ class Asked(NamedTuple):
     with_effects: FloatArray
 
 
+class Own(NamedTuple):
+    """Of users' own deviations, with covariance a_u K_x + c_u Φ₂Φ₂ᵀ: a and c, (k,) each."""
+
+    personal: FloatArray
+    beyond: FloatArray
+
+    def take(self, some: IntArray) -> "Own":
+        """Of some of them."""
+        return Own(self.personal[some], self.beyond[some])
+
+
 class Conditioned(NamedTuple):
     """k users who compared p items each.
 
-    rows: (k,) where they stand among those asked for; items: (k, p); phi: (k, r_u); personal: (k,)
-    variance of their deviations; R: (k, p, p) and alpha: (k, p) of their own sites; shared:
+    rows: (k,) where they stand among those asked for; items: (k, p); phi: (k, r_u); own: of their
+    deviations; R: (k, p, p) and alpha: (k, p) of their own sites; shared:
     (k, p, p) covariance of what is shared, None for users who came after the fit; of_effects: F =
     Jᵀ X, by which α falls with the effects b, and covariances of what is shared with b, (k, p, q)
     each. R, alpha and what follows may live on a device; largest: most numbers of an array there.
@@ -111,7 +122,7 @@ class Conditioned(NamedTuple):
     rows: IntArray
     items: IntArray
     phi: FloatArray
-    personal: FloatArray
+    own: Own
     R: FloatArray
     alpha: FloatArray
     shared: FloatArray | None
@@ -132,14 +143,12 @@ class Conditioned(NamedTuple):
 
         effect_cov: (q, q) of the scaled effects b; z: (s, 1, q).
         """
-        personal = self.personal[some][:, None]
-        cross = scale_stack(asked.cross, personal[:, 0])
+        cross = asked.cross
         if self.shared is None:
             cross = cross + asked.shared_cross
         through = multiply_stack(cross, self.R[some])
         mean = asked.mean + to_numpy(apply_stack(cross, self.alpha[some]))
-        var = personal * asked.prior + asked.shared_var
-        var = var - row_products_stack(through, cross)
+        var = asked.prior + asked.shared_var - row_products_stack(through, cross)
         if self.shared is not None:
             var -= 2.0 * row_products_stack(through, asked.shared_cross)
             inner = multiply_stack(through, self.shared[some])
@@ -188,19 +197,44 @@ class ItemCovariances:
         features = self.item_basis.features(self.kernel, self.items, self.target)
         return features - self.known_factor.mean(axis=0) if self.relative else features
 
+    @property
+    def depth(self) -> int:
+        """s, how many columns of Φ directions but the first have: W has r + (r_u − 1) s entries."""
+        rank, r = self.shared_mean.shape
+        return r if rank == 1 else (len(self.shared_lower) - r) // (rank - 1)
+
     @cached_property
-    def _shared_cov(self) -> FloatArray:
-        """(r_u², r, r) covariance blocks of W."""
-        half = solve_lower(self.shared_lower, np.eye(len(self.shared_lower)))
-        return split_blocks(gram(half), len(self.shared_mean))
+    def is_there(self) -> BoolArray:
+        """(r_u, r) which entries W has; they stand row by row in `shared_lower`."""
+        found = np.ones(self.shared_mean.shape, dtype=bool)
+        found[1:, self.depth :] = False
+        return found
+
+    @cached_property
+    def _shared_cov(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Covariances of W along the first direction (r, r), of it with the others (r, d·s), and
+        between these (d², s, s)."""
+        C, r = gram(solve_lower(self.shared_lower, np.eye(len(self.shared_lower)))), self._rank
+        return C[:r, :r], C[:r, r:], split_blocks(C[r:, r:], max(1, len(self.shared_mean) - 1))
+
+    @property
+    def _rank(self) -> int:
+        return int(self.shared_mean.shape[1])
 
     def shared(self, phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (k, r) and covariance (k, r, r) of √ρ Wᵀφ."""
         mean = np.sqrt(self.sharing) * multiply(phi, self.shared_mean)
         # neighbours are often one person, asked about several pairs
         begins = np.append(True, (phi[1:] != phi[:-1]).any(axis=1))[: len(phi)]
-        weights = outer_products(self.sharing**0.5 * phi[begins])
-        cov = np.tensordot(weights, self._shared_cov, axes=1)
+        first, rest = np.split(self.sharing**0.5 * phi[begins], [1], axis=1)
+        common, cross, others = self._shared_cov
+        cov = first[:, :, None] ** 2 * common
+        if rest.shape[1]:
+            s, each = self.depth, cross.reshape(self._rank, rest.shape[1], -1)
+            beside = np.einsum("kd,rds->krs", first * rest, each, optimize=True)
+            cov[:, :, :s] += beside
+            cov[:, :s] += beside.swapaxes(1, 2)
+            cov[:, :s, :s] += np.tensordot(outer_products(rest), others, axes=1)
         return mean, cov[np.cumsum(begins) - 1]
 
     @cached_property
@@ -211,8 +245,10 @@ class ItemCovariances:
         # the inverse of the joint factor [[l, 0], [coupling, L]] has −L⁻¹ coupling l⁻¹ below l⁻¹
         half = solve_lower(self.effects.lower, np.eye(len(self.effects.names)))
         below = -multiply(self.effects.coupled(self.shared_lower), half)
-        with_W = np.sqrt(self.sharing) * solve_lower(self.shared_lower, below, transposed=True)
-        return gram(half) + gram(below), with_W.T.reshape(-1, *self.shared_mean.shape)
+        with_W = np.zeros((len(half), *self.shared_mean.shape))
+        solved = solve_lower(self.shared_lower, below, transposed=True)
+        with_W[:, self.is_there] = np.sqrt(self.sharing) * solved.T
+        return gram(half) + gram(below), with_W
 
     def effects_with(self, phi: FloatArray, features: FloatArray) -> FloatArray:
         """(k, t, q) covariances of the shared utilities of users φ with b; features: (k, t, r), or
@@ -220,12 +256,15 @@ class ItemCovariances:
         weights = np.tensordot(phi, self.of_effects[1], axes=(1, 1))  # (k, q, r)
         return multiply_stack(features, weights.swapaxes(1, 2))
 
-    def prior_of(self, items: IntArray, personal: FloatArray, phi: FloatArray | None) -> FloatArray:
+    def prior_of(self, items: IntArray, own: Own, phi: FloatArray | None) -> FloatArray:
         """(k, p, p) covariance before a user's own sites: their deviation's, with φ the shared too.
 
         items: (k, p) positions of fitted items.
         """
-        K = scale_stack(self._there("_prior")[items[:, :, None], items[:, None, :]], personal)
+        cells = items[:, :, None], items[:, None, :]
+        K = scale_stack(self._there("_prior")[cells], own.personal)
+        if self._has_beyond:
+            K = K + scale_stack(self._there("_prior_beyond")[cells], own.beyond)
         return K if phi is None else K + self.shared_within(phi, items)
 
     def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
@@ -233,7 +272,11 @@ class ItemCovariances:
         return np.einsum("kq,qkp->kp", phi, self._known_shared[:, items])
 
     def asked(
-        self, phi: FloatArray, items: IntArray, pairs: tuple[IntArray, IntArray] | None = None
+        self,
+        phi: FloatArray,
+        own: Own,
+        items: IntArray,
+        pairs: tuple[IntArray, IntArray] | None = None,
     ) -> Asked:
         """All target items of users φ who compared `items` (k, p), or one difference a user."""
         features, prior, shared = self._features, self._target_var, self._target_shared
@@ -248,8 +291,8 @@ class ItemCovariances:
         if self._is_single:
             scale = self.sharing * phi[:, 0] ** 2
             across = scale_stack(self._columns("_single_across", items, pairs), scale)
-            own = self._single_var if pairs is None else self._single_quadratic(features)
-            within = scale[:, None] * np.expand_dims(own, axis)
+            single = self._single_var if pairs is None else self._single_quadratic(features)
+            within = scale[:, None] * np.expand_dims(single, axis)
         else:
             rows = self._there("_features") if pairs is None else self.device.matrix(features)
             rows = rows[None] if pairs is None else rows[:, None]
@@ -259,11 +302,18 @@ class ItemCovariances:
         if self.target is not self.items:  # of those the pivots explain everything
             left = prior - np.einsum("ij,ij->i", features, features)
             rest = np.where(left > 1e-9 * prior, left, 0.0)  # less is of the size of rounding
-            unseen = self.sharing * np.einsum("kq,kq->k", phi, phi)[:, None]
+            unseen = self.sharing * np.einsum("kq,kq->k", phi, phi)
+            unseen = (unseen - own.beyond)[:, None]  # which has its own part of the rest
             within = within + unseen * np.expand_dims(rest, axis)
-        cross = self._columns("_cross", items, pairs)
+        cross = scale_stack(self._columns("_cross", items, pairs), own.personal)
+        deviation = own.personal[:, None] * np.expand_dims(prior, axis)
+        if self._has_beyond:
+            more = scale_stack(self._columns("_cross_beyond", items, pairs), own.beyond)
+            cross = cross + more
+            first_part = np.einsum("ij,ij->i", *2 * (features[:, : self.depth],))
+            deviation = deviation + own.beyond[:, None] * np.expand_dims(prior - first_part, axis)
         with_effects = self.effects_with(phi, np.expand_dims(features, axis))
-        return Asked(mean, np.expand_dims(prior, axis), cross, within, across, with_effects)
+        return Asked(mean, deviation, cross, within, across, with_effects)
 
     def _columns(
         self, name: str, items: IntArray, pairs: tuple[IntArray, IntArray] | None
@@ -306,10 +356,26 @@ class ItemCovariances:
         # K_tt − 2 K_t· + K_··, a dot for the mean over fitted items; `_cross` is K_tj − K_·j
         return own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
 
+    @property
+    def _has_beyond(self) -> bool:
+        """Whether some columns of Φ are those of the first direction alone."""
+        return self.depth < self._rank
+
     @cached_property
     def _prior(self) -> FloatArray:
         """(n, n) K_x of the fitted items."""
         return self.kernel(self.items)
+
+    @cached_property
+    def _prior_beyond(self) -> FloatArray:
+        """(n, n) Φ₂Φ₂ᵀ of the fitted items."""
+        return gram(self.known_factor[:, self.depth :].T)
+
+    @cached_property
+    def _cross_beyond(self) -> FloatArray:
+        """(t, n) what K_x has beyond Φ₁Φ₁ᵀ between the target and the fitted items."""
+        s = self.depth
+        return self._cross - multiply(self._features[:, :s], self.known_factor[:, :s].T)
 
     @cached_property
     def _cross(self) -> FloatArray:
@@ -528,7 +594,7 @@ class UserPosteriors:
         mean, var = np.empty((2, len(distinct), len(self.target)))
         for known in self._own(distinct):
             for some in known.chunks(len(self.target)):
-                asked = items.asked(known.phi[some], known.items[some])
+                asked = items.asked(known.phi[some], known.own.take(some), known.items[some])
                 moments = known.moments(some, asked, items.of_effects[0])
                 mean[known.rows[some]], var[known.rows[some]] = moments
         return Normal(mean[owner], np.maximum(var, 0.0)[owner])
@@ -552,7 +618,8 @@ class UserPosteriors:
             for part in known.chunks(1, place):
                 some, asked = place[part], pairs[part]
                 pair = first[asked], second[asked]
-                contrast = self.covariances.asked(known.phi[some], known.items[some], pair)
+                who = known.phi[some], known.own.take(some), known.items[some]
+                contrast = self.covariances.asked(*who, pair)
                 moments = known.moments(some, contrast, effect_cov, shown[asked][:, None])
                 mean[asked], var[asked] = (moment[:, 0] for moment in moments)
         if self.effects is not None:
@@ -589,18 +656,24 @@ class UserPosteriors:
         """(k, r_u) φ of users."""
         return self.user_basis.features(self.user_kernel, self.users, self.users.take(users))
 
-    def personal(self, users: IntArray, phi: FloatArray) -> FloatArray:
-        """(k,) variance of each user's own deviation, in units of K_x."""
+    def own(self, users: IntArray, phi: FloatArray) -> Own:
+        """Of these users' deviations."""
         missed = self.user_kernel.diag(self.users.take(users)) - np.einsum("ij,ij->i", phi, phi)
-        return 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
+        personal = 1.0 - self.sharing + self.sharing * np.maximum(missed, 0.0)
+        rest = phi[:, 1:]
+        if self.covariances.depth == self.shared_mean.shape[1]:
+            return Own(personal, np.zeros(len(phi)))
+        return Own(personal, self.sharing * np.einsum("ij,ij->i", rest, rest))
 
     def for_user(self, user: int) -> Posterior:
         """One user's utilities, as a `Posterior` over the target items."""
         (known,) = self._own(np.array([user]))
         (mean,), (shared,) = self.covariances.shared(known.phi)
         (R,), (alpha,) = to_numpy(known.R), to_numpy(known.alpha)
-        factor, personal = self.covariances.known_factor[known.items[0]], float(known.personal[0])
-        prior, is_later = personal * np.eye(len(mean)), user >= self.n_fitted
+        factor, is_later = self.covariances.known_factor[known.items[0]], user >= self.n_fitted
+        variance = np.full(len(mean), known.own.personal[0])
+        variance[self.covariances.depth :] += known.own.beyond[0]
+        prior = np.diag(variance)
         if is_later:  # W has not seen these sites, so that they act on the shared part as well
             prior += shared
         into = multiply(prior, factor.T)
@@ -613,7 +686,7 @@ class UserPosteriors:
         (c,) = self.covariances.effects_with(known.phi, np.eye(len(mean))[None])
         c, between = multiply(J, c), self.covariances.of_effects[0]
         cov += multiply(multiply(H, between), H.T) - multiply(c, H.T) - multiply(H, c.T)
-        scale = personal + self.sharing * float(np.vdot(known.phi, known.phi))
+        scale = float(known.own.personal[0] + self.sharing * np.vdot(known.phi, known.phi))
         mean, cov = mean + multiply(into, alpha), 0.5 * (cov + cov.T)
         return self._posterior(mean, cov, scale, c - multiply(H, between))
 
@@ -641,8 +714,8 @@ class UserPosteriors:
         self, users: IntArray, rows: IntArray, block: Block, is_later: bool
     ) -> Conditioned:
         phi = self.user_features(users)
-        personal = self.personal(users, phi)
-        prior = self.covariances.prior_of(block.items, personal, phi if is_later else None)
+        variances = self.own(users, phi)
+        prior = self.covariances.prior_of(block.items, variances, phi if is_later else None)
         weight, shift = self._sites_there
         own = eliminate(block.laplacian(weight), square_root_stack(prior))
         R, mean = own.R, self.device.matrix(self.covariances.shared_mean_at(phi, block.items))
@@ -657,7 +730,7 @@ class UserPosteriors:
                 X = block.adjoint(self.device.matrix(self.sites.weight * z))
                 forced[:, :, j] = to_numpy(own.forced(X))
         of_effects = self.device.matrix(forced), self.device.matrix(c)
-        known = (rows, block.items, phi, personal, R, alpha, shared)
+        known = (rows, block.items, phi, variances, R, alpha, shared)
         return Conditioned(*known, of_effects, self.device.stack_size)
 
     @cached_property

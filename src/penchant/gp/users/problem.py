@@ -38,13 +38,19 @@ Signed = list[tuple[float, tuple[FloatArray, ...]]]
 
 
 class Slopes(NamedTuple):
-    """∂ log Z by the shared item covariance ρ K_x and by K_x in the personal part, (n, n) each, and
-    by the variance of each user's own deviation, (U,).
+    """∂ log Z by covariances between items, with φ the directions of users but the first.
+
+    common: (n, n) by what users share along the first direction; others: (n, s), X Φ₁ of X by what
+    they share along the others, φ_uᵀφ_v Φ₁Φ₁ᵀ; personal, beyond: (n, n) by K_x and by Φ₂Φ₂ᵀ in
+    users' own deviations; own, own_beyond: (U,) by the variances of each user's own deviation.
     """
 
-    shared: FloatArray
+    common: FloatArray
+    others: FloatArray
     personal: FloatArray
+    beyond: FloatArray
     own: FloatArray
+    own_beyond: FloatArray
 
 
 def outer_vectors(state: ArrowState, mean_slopes: FloatArray | None = None) -> Signed:
@@ -61,18 +67,14 @@ def outer_vectors(state: ArrowState, mean_slopes: FloatArray | None = None) -> S
 
 
 def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
-    """Derivatives by the two item covariances."""
+    """Derivatives by the covariances between items."""
     prior = state.prior
-    n = len(prior.item_factor)
-    shared, personal = np.zeros((n, n)), np.zeros((n, n))
-    by_user, halves = np.zeros(len(prior.users.rows)), None
-    if prior.shared.is_contracted:  # (r_u², r, n) Σ φφᵀ ⊗ GᵀR, which the information is not
-        halves = np.zeros((prior.shared.rank**2, prior.rank, n))
+    n, n_users = len(prior.item_factor), len(prior.users.rows)
+    own_parts, by_user = np.zeros((2, n, n)), np.zeros((2, n_users))
+    halves = _Halves.none(prior)
     for number, block, part in state.each():
         R, phi = part.R, prior.phi(block)
-        if halves is not None:
-            halves += prior.shared.half_contracted(block, arrowhead.outer_products(phi), R)
-            shared -= linalg.to_numpy(block.weighted_sum(linalg.row_squares(phi)[:, None], R))[0]
+        halves.add(block, phi, R)
         # R of one user's own utilities, the shared part's uncertainty included
         own = batched.multiply_stack(batched.multiply_stack(R, state.shared_at(block)), R) - R
         for x, y in _effect_outer(state, number, block, part):
@@ -80,14 +82,46 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
-        weight = np.broadcast_to(prior.personal(block), len(own))
-        personal += linalg.to_numpy(block.weighted_sum(weight[:, None], own))[0]
-        K = block.weighted_pick(np.ones((len(own), 1)), prior.covariance_there[None])
-        np.add.at(by_user, block.users, batched.inner_stack(own, K))
-    shared += _known_of_W(state, halves)
+        kinds = [(prior.personal(block), prior.covariance_there)]
+        if (beyond := prior.beyond(block)) is not None:
+            kinds.append((beyond, prior.beyond_there))
+        for k, (weight, K) in enumerate(kinds):
+            each = np.broadcast_to(weight, len(own))[:, None]
+            own_parts[k] += linalg.to_numpy(block.weighted_sum(each, own))[0]
+            there = block.weighted_pick(np.ones((len(own), 1)), K[None])
+            np.add.at(by_user[k], block.users, batched.inner_stack(own, there))
+    common, others = _known_of_W(state, halves)
+    first = prior.shared.factor[:, : prior.shared.depth]
     for sign, vectors in outer:
-        shared += sign * linalg.gram(state.collect(vectors))
-    return Slopes(0.5 * shared, 0.5 * personal, 0.5 * by_user)
+        a = state.collect(vectors)
+        common += sign * linalg.gram(a[:1])
+        others += sign * linalg.multiply(a[1:].T, linalg.multiply(a[1:], first))
+    others /= np.sqrt(prior.sharing)  # of Φ₁, not of G₁
+    return Slopes(*(0.5 * each for each in (common, others, *own_parts, *by_user)))
+
+
+class _Halves(NamedTuple):
+    """Σ over users of R_u times columns of W: common (d, r, n) Σ φ_u0 φ_u GᵀR_u, others (d², s, n)
+    Σ φ_u φ_uᵀ G₁ᵀR_u."""
+
+    prior: arrowhead.SharedPrior
+    common: FloatArray
+    others: FloatArray
+
+    @classmethod
+    def none(cls, prior: ArrowPrior) -> "_Halves":
+        (n, r), d = prior.item_factor.shape, prior.shared.rank - 1
+        return cls(prior.shared, np.zeros((d, r, n)), np.zeros((d * d, prior.depth, n)))
+
+    def add(self, block: Block, phi: FloatArray, R: FloatArray) -> None:
+        """A block's users, in place."""
+        s = self.prior.depth
+        for some, G in self.prior.all_columns(block):
+            first, rest = phi[some, :1], phi[some, 1:]
+            rows = batched.multiply_stack(R[some], G)
+            few, each = rows[:, :, :s], arrowhead.outer_products(rest)
+            self.common[:] += linalg.to_numpy(block.collect_rows(rows, first * rest, some))
+            self.others[:] += linalg.to_numpy(block.collect_rows(few, each, some))
 
 
 def _effect_outer(
@@ -111,53 +145,74 @@ def _effect_outer(
     return outer
 
 
-def _known_of_W(state: ArrowState, halves: FloatArray | None) -> FloatArray:
-    """(n, n): −Σ over pairs of users of K_feat(u, v) R(u, v), less −Σ_u |φ_u|² R_u with halves."""
+def _known_of_W(state: ArrowState, halves: _Halves) -> tuple[FloatArray, FloatArray]:
+    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n), and
+    along the others times R(u, v) G₁, (n, s).
+
+    With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v, and the
+    whole R D = (R_u D_u) S⁻¹.
+    """
     shared, prior = state.shared, state.prior.shared
-    rank, n = prior.rank, len(prior.factor)
-    total = np.zeros((n, n))
+    n, d, s = len(prior.factor), prior.rank - 1, prior.depth
+    common, others = np.zeros((n, n)), np.zeros((n, s))
     for part, lower in zip(prior.parts, shared.lowers, strict=True):
-        size = len(part.items)
-        cells = np.ix_(part.items, part.items)
-        if halves is None:
-            information = prior.inside(shared.information, part)
-            projected = batched.multiply_stack(part.there.T, information)  # (r_u, r_u, r, n)
-            total[cells] -= linalg.to_numpy(information.diagonal(0, 0, 1).sum(-1))
-        else:
-            projected = halves.reshape(rank, rank, -1, n)
-        joined = batched.join_blocks(projected)
+        items, cells = part.items, np.ix_(part.items, part.items)
+        information = shared.information.common[0]
+        information = information if len(prior.parts) == 1 else information[cells]
+        joined = linalg.multiply(part.there.T, information)
+        if d:
+            beside = shared.information.cross.reshape(d * s, n)
+            joined = linalg.stack_rows(joined, beside)
         if shared.n_effects:
-            cross = shared.border.cross.reshape(shared.n_effects, -1)
-            joined = linalg.stack_rows(prior.device.matrix(cross), joined)
+            joined = linalg.stack_rows(prior.device.matrix(shared.border.cross[:, 0]), joined)
         half = linalg.solve_lower(lower, joined)
-        total[cells] += linalg.to_numpy(linalg.gram(half.reshape(-1, size)))
-    return total
+        common[cells] += linalg.to_numpy(linalg.gram(half) - information)
+        del half
+        if d:
+            # R D S⁻¹ at the columns of the other directions; items is every item
+            last = np.eye(len(lower))[:, len(lower) - d * s :]
+            inverse = linalg.solve_lower(lower, linalg.solve_lower(lower, last), transposed=True)
+            by_direction = linalg.to_numpy(inverse).reshape(len(lower), d, s)
+            within = halves.others.reshape(d, d, s, n)
+            for k in range(d):
+                rows = (shared.border.cross[:, 1 + k], halves.common[k], *within[:, k])
+                others[items] -= linalg.multiply(np.concatenate(rows).T, by_direction[:, k])
+    return common, others
 
 
 def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
-    """(U, r_u) derivative by the users' factor Φ_u."""
-    prior = state.prior
-    rank, system = prior.users.rows.shape[1], state.prior.shared
+    """(U, r_u) derivative by the users' factor Φ_u, variances of own deviations being fixed."""
+    prior, shared = state.prior, state.prior.shared
     slopes = np.zeros_like(prior.users.rows)
-    covariance = state.shared.covariance
-    covariance = covariance.reshape(rank, rank, *covariance.shape[1:])
-    K_shared = linalg.gram(system.factor.T)
-    totals = [
-        (sign, vectors, linalg.multiply(state.collect(vectors), K_shared))
-        for sign, vectors in outer
-    ]
+    covariance, d, s = state.shared.covariance, shared.rank - 1, shared.depth
+    first = shared.factor[:, :s]
+    totals = []
+    for sign, vectors in outer:
+        a = state.collect(vectors)
+        by_first = linalg.multiply(linalg.multiply(a[:1], shared.factor), shared.factor.T)
+        by_others = linalg.multiply(linalg.multiply(a[1:], first), first.T)
+        totals.append((sign, vectors, np.concatenate([by_first, by_others])))
     with_effects = []
     if state.shared.n_effects:
         with_effects = [
-            linalg.multiply(each, system.factor.T) for each in state.shared.effect_cov[1]
+            linalg.multiply(each, shared.factor.T) for each in state.shared.effect_cov[1]
         ]
+    flat = covariance.others.reshape(d * d, s * s)
     for number, block, part in state.each():
         phi, R = prior.phi(block), part.R
-        mine = np.zeros((len(phi), rank))
-        for column in range(rank):
-            # Σ_l φ_ul ⟨R_u, Cov(shared utilities l, column)⟩
-            cov = system.pick(block, phi, covariance[:, column])
-            mine[:, column] = -batched.inner_stack(R, cov)
+        there = block.weighted_pick(phi[:, :1], covariance.common)
+        mine = np.zeros((len(phi), 1 + d))
+        mine[:, 0] = -batched.inner_stack(R, there)
+        for some, G in shared.first_columns(block):
+            # ⟨R_u, G C₀ᵢ G₁ᵀ⟩ and ⟨R_u, G₁ C_ij G₁ᵀ⟩ of the other directions
+            through = batched.multiply_stack(R[some], G)
+            rows = shared.cross_rows(block, covariance, some)
+            across = batched.inner_rows(rows, through)
+            within = batched.multiply_stack(G.mT, through).reshape(-1, s * s)
+            among = linalg.to_numpy(linalg.multiply(within, flat.T)).reshape(-1, d, d)
+            own, one = linalg.to_numpy(phi[some, 1:]), linalg.to_numpy(phi[some, :1])
+            mine[some, 0] -= np.einsum("kd,kd->k", own, across)
+            mine[some, 1:] -= one * across + np.einsum("ki,kij->kj", own, among)
         for (x, _), each in zip(state.pulls[number], with_effects, strict=True):
             mine -= block.meet(part.forced(x), each)
         for sign, vectors, total in totals:
@@ -250,6 +305,7 @@ class UserProblem:
     settings: Settings
     factor_tolerance: float = linalg.FACTOR_TOLERANCE
     max_user_rank: int | None = None
+    divides_items: bool = True
     shared_size: int = SHARED_SIZE
     device: Device = CPU
     arrangements: dict[bytes, Arrangement] = field(
@@ -265,14 +321,19 @@ class UserProblem:
         votes: Rows,
         settings: Settings,
         max_user_rank: int | None = None,
+        divides_items: bool = True,
     ) -> "UserProblem":
-        """Checked. max_user_rank: of the users' kernel; None for what one dense system holds."""
+        """Checked. max_user_rank: of the users' kernel; None for what one dense system holds.
+
+        divides_items: see `SharedSize`.
+        """
         if len(items) > MAX_ITEMS:
             raise DataError(
                 f"{len(items):,} items: a covariance between more than {MAX_ITEMS:,} items does "
                 "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
             )
-        return cls(items, users, votes, settings, max_user_rank=max_user_rank)
+        limits = {"max_user_rank": max_user_rank, "divides_items": divides_items}
+        return cls(items, users, votes, settings, **limits)
 
     def __getstate__(self) -> dict[str, Any]:
         # blocks are as large as the device likes them
@@ -297,10 +358,9 @@ class UserProblem:
         K = hyper.kernel(self.items)
         arranged = self.arranged(tied_items(K))
         items = linalg.pivoted_cholesky(K, tolerance, overwrite=True)
-        bound = max(1, self.shared_size // items.rows.shape[1])
-        if self.max_user_rank is not None:
-            bound = min(bound, self.max_user_rank)
-        users = arrowhead.factor_users(hyper.user_kernel, self.users, bound, tolerance)
+        limits = arrowhead.SharedSize(self.shared_size, self.max_user_rank, self.divides_items)
+        columns = np.einsum("nr,nr->r", items.rows, items.rows) / len(items.rows)
+        users = arrowhead.factor_users(hyper.user_kernel, self.users, limits, columns, tolerance)
         return ArrowPrior(items, users, hyper.sharing, arranged, self.device, self.edges.shown)
 
     def arranged(self, tied: IntArray) -> Arrangement:
@@ -408,16 +468,38 @@ class UserProblem:
         prior, state = solution.prior, solution.inference.state
         outer = outer_vectors(state, mean_slopes)
         slopes, missed = item_slopes(state, outer), prior.users.missed
-        G = rho * slopes.shared + slopes.personal
-        lean = float(np.einsum("ij,ij->", slopes.shared, prior.item_covariance))
+        rows, first = prior.users.rows[:, 1:], prior.item_factor[:, : prior.depth]
+        lean = float(np.einsum("ij,ij->", slopes.common, prior.item_covariance))
+        lean += float(np.einsum("ij,ij->", slopes.others, first))
         lean += float(np.sum(slopes.own * (-1.0 if missed is None else missed - 1.0)))
+        lean += float(np.sum(slopes.own_beyond * linalg.row_squares(rows)))
         by_users = np.zeros(0)
         if len(hyper.user_kernel.theta):
             by_factor = user_slopes(state, outer)
+            by_factor[:, 1:] += 2.0 * rho * slopes.own_beyond[:, None] * rows
             own = rho * slopes.own
             by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor, own)
-        by_items = hyper.kernel.pullback(self.items, G)
+        by_items = hyper.kernel.pullback(
+            self.items, rho * slopes.common + slopes.personal + slopes.beyond
+        )
+        by_items += self._by_first_columns(hyper, prior, slopes)
         return np.concatenate([by_items, by_users, [rho * (1.0 - rho) * lean]])
+
+    def _by_first_columns(
+        self, hyper: UserHyper, prior: ArrowPrior, slopes: Slopes
+    ) -> FloatArray | float:
+        """⟨X, ∂N⟩ of N = Φ₁Φ₁ᵀ = V K_PP Vᵀ, V = K_xP K_PP⁻¹, P the pivots of Φ₁; X V suffices."""
+        s = prior.depth
+        if prior.shared.rank == 1:
+            return 0.0
+        first = prior.item_factor[:, :s]
+        X = hyper.sharing * slopes.others - linalg.multiply(slopes.beyond, first)  # X Φ₁
+        lower, pivots = prior.items.lower[:s, :s], self.items.take(prior.items.pivots[:s])
+        V = linalg.solve_lower(lower, first.T, transposed=True)
+        M = linalg.solve_lower(lower, X.T, transposed=True).T
+        through = linalg.multiply(V, M)
+        within = hyper.kernel.pullback(pivots, 0.5 * (through + through.T))
+        return 2.0 * hyper.kernel.pullback(self.items, M, pivots) - within
 
     def m_step(self, solution: UserSolution, start: UserHyper) -> UserHyper:
         """The covariance at the current sharing, then both scales at the new covariance.
@@ -431,9 +513,11 @@ class UserProblem:
         slopes = item_slopes(state, outer_vectors(state))
         n_users = len(np.unique(self.edges.user))
         n_shared = state.prior.users.rows.shape[1]
-        G = rho * slopes.shared + slopes.personal
-        new = kernel.updated(G, n_users + n_shared)
-        shared = rho * kernel.fitted_scale(new, rho * slopes.shared, n_shared)
+        by_shared = rho * slopes.common
+        if n_shared > 1:  # X Φ has all of X, since a free covariance has full rank
+            by_shared += rho * np.linalg.lstsq(state.prior.item_factor.T, slopes.others.T)[0].T
+        new = kernel.updated(by_shared + slopes.personal, n_users + n_shared)
+        shared = rho * kernel.fitted_scale(new, by_shared, n_shared)
         personal = (1.0 - rho) * kernel.fitted_scale(new, slopes.personal, n_users)
         total = shared + personal
         return hyper._replace(kernel=new.scaled(total), sharing=shared / total)

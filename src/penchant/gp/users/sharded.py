@@ -22,9 +22,9 @@ from penchant.gp.users.arrowhead import (
     ArrowPrior,
     ArrowState,
     Response,
+    Shared,
     SharedState,
     eliminate,
-    outer_products,
 )
 from penchant.gp.users.blocks import Arrangement, Block
 from penchant.likelihoods import Likelihood
@@ -88,7 +88,7 @@ class SharedInformation(NamedTuple):
     """Users' information about W, shift (r_u, n) and the log-determinant of their own deviations;
     sound: whether their precisions are positive definite."""
 
-    information: FloatArray
+    information: Shared
     collected: FloatArray
     log_det: float
     sound: bool = True
@@ -97,7 +97,7 @@ class SharedInformation(NamedTuple):
 def add_information(one: SharedInformation, two: SharedInformation) -> SharedInformation:
     """Of the users of both."""
     return SharedInformation(
-        one.information + two.information,
+        Shared(*(a + b for a, b in zip(one.information, two.information, strict=True))),
         one.collected + two.collected,
         one.log_det + two.log_det,
         one.sound and two.sound,
@@ -154,7 +154,7 @@ def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, Sh
         for number, block in enumerate(part.blocks):
             phi = prior.phi(block)
             own = eliminate(block.laplacian(weight), prior.local_factor_of(number))
-            prior.shared.add(information, block, outer_products(phi), own.R)
+            prior.shared.add(information, block, phi, own.R)
             log_det += own.log_det
             collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:

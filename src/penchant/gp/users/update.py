@@ -25,7 +25,7 @@ from penchant.gp.users.posterior import UserPosteriors, UserSites
 from penchant.gp.users.problem import UserProblem
 from penchant.kernels import Inputs
 from penchant.numerics.batched import square_root_stack
-from penchant.numerics.linalg import gram, multiply, solve_square, to_numpy
+from penchant.numerics.linalg import multiply, solve_square, to_numpy
 from penchant.numerics.types import FloatArray
 
 
@@ -52,8 +52,8 @@ def fold_in(
     factors, known = [], votes.offset(extended.effects)  # (m,) prior means of the differences
     for block in blocks:
         phi = extended.user_features(block.users)
-        personal = extended.personal(block.users, phi)
-        prior = extended.covariances.prior_of(block.items, personal, phi)
+        own = extended.own(block.users, phi)
+        prior = extended.covariances.prior_of(block.items, own, phi)
         factors.append(to_numpy(square_root_stack(prior)))
         known[block.edges] += block.forward(extended.covariances.shared_mean_at(phi, block.items))
 
@@ -153,15 +153,16 @@ def rank_one_update_users(
 def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> UserPosteriors | None:
     """After one more copy of one answer, whose site is in `row`.
 
-    With d the winner's features less the loser's, C the covariance of the user's weights when
-    W is known, and e = C d/(1 − ρ): the difference is √ρ eᵀWᵀφ + dᵀC(own shifts) + noise of
-    variance dᵀC d. So the new site is one on W too, weakened by that noise.
+    With d the winner's features less the loser's, Λ and C the covariances of the user's own weights
+    a priori and when W is known, and e = Λ⁻¹C d: the difference is √ρ eᵀWᵀφ + dᵀC(own shifts) +
+    noise of variance dᵀC d. So the new site is one on W too, weakened by that noise.
     """
     user = vote.user
     (phi,) = posteriors.user_features(user)
     e, own_mean, own_var = _own(posteriors, vote)
-    shared = Weights(posteriors.shared_mean.ravel(), posteriors.shared_lower)
-    z, mean, var = shared.along(np.sqrt(posteriors.sharing) * np.outer(phi, e).ravel())
+    is_there = posteriors.covariances.is_there
+    shared = Weights(posteriors.shared_mean[is_there], posteriors.shared_lower)
+    z, mean, var = shared.along(np.sqrt(posteriors.sharing) * np.outer(phi, e)[is_there])
     is_fitted = user[0] < posteriors.n_fitted
     if is_fitted:
         marginal = mean + own_mean, var + own_var
@@ -179,24 +180,24 @@ def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> Us
         return posteriors.changed(sites=sites)
     weaken = 1.0 + tau * own_var
     shared = shared.with_site(z, tau / weaken, (nu - tau * (own_mean + float(mean[0]))) / weaken)
-    return posteriors.changed(
-        sites=sites,
-        shared_mean=shared.mean.reshape(posteriors.shared_mean.shape),
-        shared_lower=shared.lower,
-    )
+    shared_mean = np.zeros(is_there.shape)
+    shared_mean[is_there] = shared.mean
+    return posteriors.changed(sites=sites, shared_mean=shared_mean, shared_lower=shared.lower)
 
 
 def _own(posteriors: UserPosteriors, vote: Rows) -> tuple[FloatArray, float, float]:
     """e (r,), dᵀC(own shifts) and dᵀC d, by the k answers that the user gave: O(k r + k³)."""
-    sites, user = posteriors.sites, vote.user
-    (personal,) = posteriors.personal(user, posteriors.user_features(user))
+    sites, user, depth = posteriors.sites, vote.user, posteriors.covariances.depth
+    (personal,), (beyond,) = posteriors.own(user, posteriors.user_features(user))
     mine = np.flatnonzero(sites.user == user[0])
     factor = posteriors.covariances.known_factor
+    variance = np.full(factor.shape[1], personal)  # Λ
+    variance[depth:] += beyond
     D = factor[sites.winner[mine]] - factor[sites.loser[mine]]
     (d,) = factor[vote.winner] - factor[vote.loser]
-    weight = personal * sites.weight[mine]
-    # Woodbury in a form that stands weights of zero: C = ρ̄ (I − ρ̄ Dᵀ(I + ρ̄ W D Dᵀ)⁻¹ W D)
-    inner = np.eye(len(mine)) + weight[:, None] * gram(D.T)
-    e = d - multiply(D.T, solve_square(inner, weight * multiply(D, d)))
-    along = float(np.vdot(multiply(D, e), sites.shift[mine]))
-    return e, personal * along, personal * float(np.vdot(d, e))
+    weight = sites.weight[mine]
+    # Woodbury in a form that stands weights of zero: Λ⁻¹C = I − Dᵀ(I + W D Λ Dᵀ)⁻¹ W D Λ
+    inner = np.eye(len(mine)) + weight[:, None] * multiply(D * variance, D.T)
+    e = d - multiply(D.T, solve_square(inner, weight * multiply(D, variance * d)))
+    along = float(np.vdot(multiply(D, variance * e), sites.shift[mine]))
+    return e, along, float(np.vdot(d, variance * e))

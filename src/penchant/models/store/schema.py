@@ -351,9 +351,10 @@ def _posterior(v: Any) -> Conditions:
 
 
 def _posterior_of_users(v: Any) -> Conditions:
-    fits = len(v.shared_lower) == v.shared_mean.size
+    (rank, r), rotation = v.shared_mean.shape, v.user_basis.rotation
+    columns, rest = divmod(len(v.shared_lower) - r, max(1, rank - 1))
+    fits = rest == 0 and (columns == 0 if rank == 1 else 0 < columns <= r)
     yield "shared_lower", fits, "must belong to the weights of `shared_mean`"
-    rotation, rank = v.user_basis.rotation, len(v.shared_mean)
     fits = rank == len(v.user_basis.lower) if rotation is None else rank == rotation.shape[1]
     yield "user_basis", fits, "must have a direction for each row of `shared_mean`"
     yield "n_fitted", v.n_fitted <= len(v.users), "must be at most all users"
