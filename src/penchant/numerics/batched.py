@@ -352,17 +352,28 @@ def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -
     return total.reshape(-1, n, n)
 
 
+ROWS_AN_ITEM = 2_000
+"""Numbers that one sparse product takes in the time of a call."""
+
+
 @dispatched
 def collect_rows(
     stack: FloatArray, weights: FloatArray, items: IntArray, n_items: int
 ) -> FloatArray:
     """(q, r, n): Σ_u weights[u] · stack[u]ᵀ, with (k, q) weights and (k, p, r) rows about items."""
     (p, r), q = stack.shape[1:], weights.shape[1]
-    total, flat = np.zeros((q, r, n_items)), stack.reshape(-1, r)
-    # one product an item: there are fewer items than products of features, and no 0 in it
+    flat, k = stack.reshape(-1, r), len(stack)
     by_item = np.argsort(items.ravel(), kind="stable")
     ends = np.searchsorted(items.ravel()[by_item], np.arange(n_items + 1))
-    for item in np.flatnonzero(np.diff(ends)):
+    known = np.flatnonzero(np.diff(ends))
+    if k * p * q * r < ROWS_AN_ITEM * len(known):
+        wide = (weights[:, None, :, None] * stack[:, :, None, :]).reshape(k * p, q * r)
+        ones = np.ones(k * p)
+        cells = sparse.csr_array((ones, by_item, ends), (n_items, k * p))
+        return np.ascontiguousarray((cells @ wide).T).reshape(q, r, n_items)
+    # one product an item: there are fewer items than products of features, and no 0 in it
+    total = np.zeros((q, r, n_items))
+    for item in known:
         rows = by_item[ends[item] : ends[item + 1]]
         total[:, :, item] = multiply(weights[rows // p].T, flat[rows])
     return total

@@ -299,21 +299,6 @@ class SharedPrior:
         shapes = (1, n, n), (d, s, n), (d * d, s, s)
         return Shared(*(self.device.matrix(np.zeros(shape)) for shape in shapes))
 
-    def add(self, information: Shared, block: Block, phi: FloatArray, R: FloatArray) -> None:
-        """Add a block's users in place: φ (k, r_u) and R (k, p, p)."""
-        common, cross, others = information
-        common += block.weighted_sum(phi[:, :1] ** 2, R)
-        for some, G in self.first_columns(block):
-            first, rest = phi[some, :1], phi[some, 1:]
-            through = batched.multiply_stack(R[some], G)
-            cross += block.collect_rows(through, first * rest, some)
-            within = batched.multiply_stack(G.mT, through)
-            others += batched.sum_stack(within, outer_products(rest)).reshape(others.shape)
-
-    @cached_property
-    def _factor_there(self) -> FloatArray:
-        return self.device.matrix(self.factor)
-
     @cached_property
     def _first_there(self) -> FloatArray:
         return self.device.matrix(np.ascontiguousarray(self.factor[:, : self.depth]))
@@ -321,33 +306,33 @@ class SharedPrior:
     def first_columns(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
         """A block's users a few at a time, with G₁ at their points, (k, p, s); none where users
         share one direction."""
-        if self.rank > 1:
-            for some in self._few(block, self.depth * (self.rank - 1)):
-                yield some, block.rows(self._first_there, some)
-
-    def all_columns(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
-        """The same with G, (k, p, r)."""
-        if self.rank > 1:
-            for some in self._few(block, self.factor.shape[1]):
-                yield some, block.rows(self._factor_there, some)
-
-    def _few(self, block: Block, width: int) -> Iterator[slice]:
+        if self.rank == 1:
+            return
         k, p = block.shape
-        step = max(1, self.device.stack_size // (max(p, width) * width))
-        return (slice(start, min(start + step, k)) for start in range(0, k, step))
+        step = max(1, self.device.stack_size // (p * (self.rank - 1) * self.depth))
+        for start in range(0, k, step):
+            some = slice(start, min(start + step, k))
+            yield some, block.rows(self._first_there, some)
 
     def pick(self, block: Block, phi: FloatArray, covariance: Shared) -> FloatArray:
         """(k, p, p): D_u C D_uᵀ of a block's users at their points."""
         picked = block.weighted_pick(phi[:, :1] ** 2, covariance.common)
         for some, G in self.first_columns(block):
-            first, rest = phi[some, :1], phi[some, 1:]
-            half = 0.5 * batched.multiply_stack(
-                G, batched.mix_stack(covariance.others, outer_products(rest))
-            )
-            half += batched.mix_rows(self.cross_rows(block, covariance, some), first * rest)
+            beside, within = self.mixed(block, phi, covariance, some)
+            half = beside + 0.5 * batched.multiply_stack(G, within)
             through = batched.multiply_stack(half, G.mT)
             picked[some] += through + through.mT
         return picked
+
+    def mixed(
+        self, block: Block, phi: FloatArray, covariance: Shared, some: slice
+    ) -> tuple[FloatArray, FloatArray]:
+        """With φ the other directions of some users: Σ_i φ_u0 φ_ui G C₀ᵢ at their points, (k, p, s),
+        and Σ_ij φ_ui φ_uj C_ij, (k, s, s)."""
+        first, rest = phi[some, :1], phi[some, 1:]
+        rows = self.cross_rows(block, covariance, some)
+        within = batched.mix_stack(covariance.others, outer_products(rest))
+        return batched.mix_rows(rows, first * rest), within
 
     def cross_rows(self, block: Block, covariance: Shared, some: slice) -> FloatArray:
         """(k, p, d·s): G C₀ᵢ of each other direction at the points of some users."""
@@ -380,6 +365,43 @@ class SharedPrior:
             S = linalg.bordered(rest, beside, S)
         linalg.add_to_diagonal(S, 1.0)
         return S
+
+
+class SharedSum:
+    """Information about W, added up over blocks of users."""
+
+    def __init__(self, prior: SharedPrior) -> None:
+        self.prior, self._sum = prior, prior.nothing()
+        self._within: list[tuple[FloatArray, FloatArray]] = []
+        self._size = 0
+
+    def add(self, block: Block, phi: FloatArray, R: FloatArray) -> None:
+        """A block's users: φ (k, r_u) and R (k, p, p)."""
+        common, cross, _ = self._sum
+        common += block.weighted_sum(phi[:, :1] ** 2, R)
+        for some, G in self.prior.first_columns(block):
+            first, rest = phi[some, :1], phi[some, 1:]
+            through = batched.multiply_stack(R[some], G)
+            cross += block.collect_rows(through, first * rest, some)
+            # one product for many blocks: the sum may be larger than what a block adds to it
+            self._within.append((batched.multiply_stack(G.mT, through), outer_products(rest)))
+            self._size += len(G) * G.shape[2] ** 2
+            if self._size > self.prior.device.stack_size:
+                self._add_within()
+
+    def _add_within(self) -> None:
+        if self._within:
+            within, weights = (
+                batched.join_stacks(*each) for each in zip(*self._within, strict=True)
+            )
+            others = self._sum.others
+            others += batched.sum_stack(within, weights).reshape(others.shape)
+            self._within, self._size = [], 0
+
+    def total(self) -> Shared:
+        """Of all that were added."""
+        self._add_within()
+        return self._sum
 
 
 class Border(NamedTuple):
@@ -456,19 +478,38 @@ class SharedState:
     def covariance(self) -> Shared:
         """Of W, effects being known."""
         prior = self.prior
-        (common,), cross, others = prior.nothing()
+        common: FloatArray = np.zeros((0, 0))
+        if len(prior.parts) > 1:
+            common = prior.device.full(2 * (len(prior.factor),), 0.0)
         for part, joint in zip(prior.parts, self.lowers, strict=True):
             lower, r = linalg.trailing_block(joint, self.n_effects), len(part.columns)
             C = linalg.mirrored(linalg.inverse_of_lower(lower))
             found = linalg.multiply(linalg.multiply(part.there, C[:r, :r]), part.there.T)
-            if prior.rank > 1:
-                cross = linalg.contiguous(linalg.multiply(part.there, C[:r, r:]))
-                others = batched.split_blocks(C[r:, r:], prior.rank - 1)
-            if len(prior.parts) == 1:
-                common = found
-            else:
+            if len(prior.parts) > 1:
                 common[part.items[:, None], part.items] = found
-        return Shared(common[None], cross, others)
+        if len(prior.parts) > 1:
+            return prior.nothing()._replace(common=common[None])
+        return self._arranged(found, C)
+
+    @cached_property
+    def marginal(self) -> tuple[Shared, FloatArray]:
+        """Covariance of W without its `common`, effects being unknown; and with these, (q, d, s)."""
+        q, rank = self.n_effects, self.prior.rank
+        if not q:
+            return self.covariance, np.zeros((0, rank - 1, self.prior.depth))
+        C = linalg.mirrored(linalg.inverse_of_lower(self.lowers[0] + 0.0))
+        r = self.prior.factor.shape[1]
+        with_effects = linalg.to_numpy(C[:q, q + r :]).reshape(q, rank - 1, -1)
+        return self._arranged(self.covariance.common[0], C[q:, q:]), with_effects
+
+    def _arranged(self, common: FloatArray, C: FloatArray) -> Shared:
+        """By directions, from the covariance C of all of W; common: of the first one."""
+        prior, (part,) = self.prior, self.prior.parts
+        r = prior.factor.shape[1]
+        if prior.rank == 1:
+            return Shared(common[None], C[:0, :0], C[:0, None, :0])
+        cross = linalg.contiguous(linalg.multiply(part.there, C[:r, r:]))
+        return Shared(common[None], cross, batched.split_blocks(C[r:, r:], prior.rank - 1))
 
 
 # One block of users
@@ -702,7 +743,7 @@ class ArrowPrior:
 
     def refresh(self, weight: FloatArray, shift: FloatArray) -> "ArrowState":
         """Condition on sites: what the loop asks of a prior."""
-        information, log_det, z = self.shared.nothing(), 0.0, self.effect_rows
+        information, log_det, z = SharedSum(self.shared), 0.0, self.effect_rows
         eliminated: list[Eliminated] = []
         pulls: list[tuple[Pull, ...]] = []
         there = self.device.matrix(weight)
@@ -712,7 +753,7 @@ class ArrowPrior:
         for number, block in enumerate(self.blocks):
             part = eliminate(block.laplacian(there), self.local_factor_of(number))
             phi = self.phi(block)
-            self.shared.add(information, block, phi, part.R)
+            information.add(block, phi, part.R)
             log_det += part.log_det
             if self.is_kept:
                 eliminated.append(part)
@@ -721,7 +762,7 @@ class ArrowPrior:
             for k, (x, deviation) in enumerate(pulls[-1]):
                 cross[k] += block.collect(phi, part.forced(x))
                 corner[k] -= [linalg.inner(deviation, other) for other in X]
-        shared = self.shared.given(information, Border(cross, corner))
+        shared = self.shared.given(information.total(), Border(cross, corner))
         return ArrowState(self, weight, shift, tuple(eliminated), log_det, shared, tuple(pulls))
 
 

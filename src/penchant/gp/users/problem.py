@@ -71,10 +71,10 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     prior = state.prior
     n, n_users = len(prior.item_factor), len(prior.users.rows)
     own_parts, by_user = np.zeros((2, n, n)), np.zeros((2, n_users))
-    halves = _Halves.none(prior)
+    common, others = _known_of_W(state)
     for number, block, part in state.each():
         R, phi = part.R, prior.phi(block)
-        halves.add(block, phi, R)
+        others -= _known_by_others(state, block, phi, R)
         # R of one user's own utilities, the shared part's uncertainty included
         own = batched.multiply_stack(batched.multiply_stack(R, state.shared_at(block)), R) - R
         for x, y in _effect_outer(state, number, block, part):
@@ -90,7 +90,6 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             own_parts[k] += linalg.to_numpy(block.weighted_sum(each, own))[0]
             there = block.weighted_pick(np.ones((len(own), 1)), K[None])
             np.add.at(by_user[k], block.users, batched.inner_stack(own, there))
-    common, others = _known_of_W(state, halves)
     first = prior.shared.factor[:, : prior.shared.depth]
     for sign, vectors in outer:
         a = state.collect(vectors)
@@ -98,30 +97,6 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
         others += sign * linalg.multiply(a[1:].T, linalg.multiply(a[1:], first))
     others /= np.sqrt(prior.sharing)  # of Φ₁, not of G₁
     return Slopes(*(0.5 * each for each in (common, others, *own_parts, *by_user)))
-
-
-class _Halves(NamedTuple):
-    """Σ over users of R_u times columns of W: common (d, r, n) Σ φ_u0 φ_u GᵀR_u, others (d², s, n)
-    Σ φ_u φ_uᵀ G₁ᵀR_u."""
-
-    prior: arrowhead.SharedPrior
-    common: FloatArray
-    others: FloatArray
-
-    @classmethod
-    def none(cls, prior: ArrowPrior) -> "_Halves":
-        (n, r), d = prior.item_factor.shape, prior.shared.rank - 1
-        return cls(prior.shared, np.zeros((d, r, n)), np.zeros((d * d, prior.depth, n)))
-
-    def add(self, block: Block, phi: FloatArray, R: FloatArray) -> None:
-        """A block's users, in place."""
-        s = self.prior.depth
-        for some, G in self.prior.all_columns(block):
-            first, rest = phi[some, :1], phi[some, 1:]
-            rows = batched.multiply_stack(R[some], G)
-            few, each = rows[:, :, :s], arrowhead.outer_products(rest)
-            self.common[:] += linalg.to_numpy(block.collect_rows(rows, first * rest, some))
-            self.others[:] += linalg.to_numpy(block.collect_rows(few, each, some))
 
 
 def _effect_outer(
@@ -145,39 +120,46 @@ def _effect_outer(
     return outer
 
 
-def _known_of_W(state: ArrowState, halves: _Halves) -> tuple[FloatArray, FloatArray]:
-    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n), and
-    along the others times R(u, v) G₁, (n, s).
+def _known_of_W(state: ArrowState) -> tuple[FloatArray, FloatArray]:
+    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n); and
+    the effects' part of `_known_by_others`, negative, (n, s).
 
-    With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v, and the
-    whole R D = (R_u D_u) S⁻¹.
+    With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v.
     """
     shared, prior = state.shared, state.prior.shared
     n, d, s = len(prior.factor), prior.rank - 1, prior.depth
     common, others = np.zeros((n, n)), np.zeros((n, s))
     for part, lower in zip(prior.parts, shared.lowers, strict=True):
-        items, cells = part.items, np.ix_(part.items, part.items)
+        cells = np.ix_(part.items, part.items)
         information = shared.information.common[0]
-        information = information if len(prior.parts) == 1 else information[cells]
+        if len(prior.parts) > 1:
+            information = information[cells]
         joined = linalg.multiply(part.there.T, information)
         if d:
-            beside = shared.information.cross.reshape(d * s, n)
-            joined = linalg.stack_rows(joined, beside)
+            joined = linalg.stack_rows(joined, shared.information.cross.reshape(d * s, n))
         if shared.n_effects:
             joined = linalg.stack_rows(prior.device.matrix(shared.border.cross[:, 0]), joined)
         half = linalg.solve_lower(lower, joined)
         common[cells] += linalg.to_numpy(linalg.gram(half) - information)
-        del half
-        if d:
-            # R D S⁻¹ at the columns of the other directions; items is every item
-            last = np.eye(len(lower))[:, len(lower) - d * s :]
-            inverse = linalg.solve_lower(lower, linalg.solve_lower(lower, last), transposed=True)
-            by_direction = linalg.to_numpy(inverse).reshape(len(lower), d, s)
-            within = halves.others.reshape(d, d, s, n)
-            for k in range(d):
-                rows = (shared.border.cross[:, 1 + k], halves.common[k], *within[:, k])
-                others[items] -= linalg.multiply(np.concatenate(rows).T, by_direction[:, k])
+    for cross, with_effect in zip(shared.border.cross, shared.marginal[1], strict=True):
+        others -= linalg.multiply(cross[1:].T, with_effect)
     return common, others
+
+
+def _known_by_others(
+    state: ArrowState, block: Block, phi: FloatArray, R: FloatArray
+) -> FloatArray | float:
+    """(n, s): what users of a block share along the other directions, times R(u, v) G₁, over all v.
+
+    The whole R D is (R_u D_u) S⁻¹.
+    """
+    prior, found = state.prior.shared, 0.0
+    for some, G in prior.first_columns(block):
+        beside, within = prior.mixed(block, phi, state.shared.marginal[0], some)
+        rows = batched.multiply_stack(R[some], beside + batched.multiply_stack(G, within))
+        one = np.ones((len(rows), 1))
+        found = found + linalg.to_numpy(block.collect_rows(rows, one, some))[0].T
+    return found
 
 
 def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:

@@ -24,6 +24,7 @@ from penchant.gp.users.arrowhead import (
     Response,
     Shared,
     SharedState,
+    SharedSum,
     eliminate,
 )
 from penchant.gp.users.blocks import Arrangement, Block
@@ -148,18 +149,18 @@ def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, Sh
     """The information about W after a step towards the proposal."""
     prior, sites = broadcast.prior_of(part), sites_of(part, state, broadcast.step)
     weight, shift = part.votes.count * sites.tau, part.votes.count * sites.nu
-    information, log_det, sound = prior.shared.nothing(), 0.0, True
+    information, log_det, sound = SharedSum(prior.shared), 0.0, True
     collected = np.zeros((1, len(prior.item_factor)))
     try:
         for number, block in enumerate(part.blocks):
             phi = prior.phi(block)
             own = eliminate(block.laplacian(weight), prior.local_factor_of(number))
-            prior.shared.add(information, block, phi, own.R)
+            information.add(block, phi, own.R)
             log_det += own.log_det
             collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
         sound = False
-    return state, SharedInformation(information, collected, log_det, sound)
+    return state, SharedInformation(information.total(), collected, log_det, sound)
 
 
 @dataclass
