@@ -96,7 +96,7 @@ def test_every_restart_begins_somewhere_else(n_restarts, rng):
 def test_users_who_are_alike_are_one_pivot(tolerance):
     """What is left of the second is nothing, by which nothing may be divided."""
     users = Inputs(np.array([[1.0], [1.0], [1.0]]), index=np.arange(3))
-    factor = factor_users(RBF(1.0), users, SharedSize(3), np.ones(1), tolerance)
+    factor = factor_users(RBF(1.0), users, SharedSize(3), np.ones((1, 1)), tolerance)
     np.testing.assert_array_equal(factor.pivots, [0])
     np.testing.assert_allclose(factor.rows, np.ones((3, 1)))
 

@@ -90,7 +90,7 @@ def test_directions_leave_out_less_than_pivots():
     """Eight directions of a kernel that has many more: the least that any eight could leave out."""
     t = task(200, 4, 10, 3)
     K = HYPER.user_kernel(t.users)
-    found = factor_users(HYPER.user_kernel, t.users, SharedSize(8), np.ones(1), 1e-10)
+    found = factor_users(HYPER.user_kernel, t.users, SharedSize(8), np.ones((1, 1)), 1e-10)
     least = np.linalg.eigvalsh(K)[:-8].sum()
     assert least <= found.missed.sum() <= 1.02 * least
     pivots = linalg.pivoted_cholesky(K, 1e-10).rows[:, :8]

@@ -135,24 +135,30 @@ def _by_whole(whole: FloatArray, slopes: FloatArray, first_apart: bool) -> Float
 class SharedSize(NamedTuple):
     """Bounds on what users share: the size of W, and the number of directions of users, if any.
 
-    divides_items: whether directions but the first may have fewer columns of the items' factor.
+    n_answers, sharing: m and ρ, which tell how much sharing a direction is worth. divides_items:
+    whether directions but the first may have fewer columns of the items' factor.
     """
 
     size: int
     max_rank: int | None = None
+    n_answers: float = 1.0
+    sharing: float = 0.5
     divides_items: bool = True
 
 
+NEGLIGIBLE = 0.001
+"""Variance of a difference, in units of an answer's noise, that need not be known to be shared."""
+
+
 def factor_users(
-    kernel: Kernel, users: Inputs, limits: SharedSize, columns: FloatArray, tolerance: float
+    kernel: Kernel, users: Inputs, limits: SharedSize, items: FloatArray, tolerance: float
 ) -> UserFactor:
     """Pivoted Cholesky by columns: each pivot is the user of the largest residual variance.
 
-    columns: (r,) mean variance of an item by each column of the items' factor. It takes U × p
-    numbers and U p² flops for p pivots. Where all directions with all columns are more than the
-    limits, those are kept that leave out least variance.
+    items: (n, r) the items' factor. It takes U × p numbers and U p² flops for p pivots. Where all
+    directions with all columns are more than the limits, as many are kept as matter.
     """
-    r, n_users = len(columns), len(users)
+    r, n_users = items.shape[1], len(users)
     most = max(1, limits.size // r)
     if limits.max_rank is not None:
         most = min(most, limits.max_rank)
@@ -177,37 +183,53 @@ def factor_users(
     if rank <= most:
         return UserFactor(whole, order, None if is_exact else np.maximum(left, 0.0))
     _, roots, V_T = svd(whole, full_matrices=False)
-    kept, depth = _least_left(roots**2, columns, limits)
+    kept, depth = _kept(_losses(roots**2, items, limits, n_users), limits)
     rotation = V_T[:kept].T
     found = linalg.multiply(whole, rotation)
     missed = np.maximum(kernel.diag(users) - linalg.row_squares(found), 0.0)
     return UserFactor(found, order, missed, whole, rotation, depth if depth < r else None)
 
 
-def _least_left(
-    directions: FloatArray, columns: FloatArray, limits: SharedSize
-) -> tuple[int, int]:
-    """How many directions to keep, and how many columns of the items' factor for all but the first.
+def _losses(
+    directions: FloatArray, items: FloatArray, limits: SharedSize, n_users: int
+) -> FloatArray:
+    """(p, r): by how much the variance of a difference grows where a column of the items' factor in
+    a direction is each user's own instead of shared.
 
-    directions: the variance of users along each, the largest first. A column of a direction has the
-    product of their variances.
-
-    >>> _least_left(np.array([4.0, 1.0, 0.1]), np.array([1.0, 0.5, 0.01, 0.0]), SharedSize(8))
-    (3, 2)
+    directions: Σ_u φ_uk² of each, the largest first. A difference has the prior variance
+    v_kj = 2 ρ λ_k κ_j / (U n) by that column, λ_k and κ_j being sums of squares. All answers tell
+    m v_kj about it, and one user's own answers o_j = (m/U) 2 (1−ρ) κ_j / n; noise has variance one.
     """
-    r, total = len(columns), columns.sum()
-    most = len(directions) if limits.max_rank is None else min(limits.max_rank, len(directions))
-    tail = total - np.cumsum(columns)
-    found, least = (1, r), np.inf
-    depth = r
+    n, m, rho = len(items), limits.n_answers, limits.sharing
+    columns = linalg.column_squares(items) / n
+    v = 2.0 * rho * np.outer(directions / n_users, columns)
+    own = 1.0 + 2.0 * (1.0 - rho) * m / n_users * columns
+    return np.asarray(v / own - v / (own + m * v))
+
+
+def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
+    """How many directions to keep, and how many columns for all but the first: the fewest whose
+    loss is negligible, or those of least loss.
+
+    >>> losses = np.array([[9.0, 9.0], [4.0, 0.1], [0.1, 0.001]])
+    >>> [_kept(losses, SharedSize(size)) for size in (2, 3, 4)]
+    [(1, 2), (2, 1), (2, 2)]
+    """
+    p, r = losses.shape
+    most = p if limits.max_rank is None else min(limits.max_rank, p)
+    beyond = losses[:, ::-1].cumsum(axis=1)[:, ::-1]  # of the columns from each on
+    without = np.append(beyond[::-1, 0].cumsum()[::-1], 0.0)  # of the directions from each on
+    found, depth = [], r
     while depth:
-        kept = min(most, 1 + max(0, limits.size - r) // depth)
-        left = directions[kept:].sum() * total + directions[1:kept].sum() * tail[depth - 1]
-        if left < least:
-            found, least = (kept, depth), left
+        kept = np.arange(1, 1 + min(most, 1 + max(0, limits.size - r) // depth))
+        tail = beyond[1:, depth].cumsum() if depth < r else np.zeros(p - 1)
+        loss = without[kept] + np.append(0.0, tail)[kept - 1]
+        enough = np.flatnonzero(loss <= max(NEGLIGIBLE, 1.05 * loss.min()))[0]
+        at = max(NEGLIGIBLE, float(loss[enough])), int(enough) * depth
+        found.append((*at, int(kept[enough]), depth))
         # few depths, so that few hyperparameters lie between two of them
         depth = depth // 2 if limits.divides_items else 0
-    return found
+    return min(found)[2:]
 
 
 # The shared part: W, its prior through the items' factor, and its posterior.

@@ -340,9 +340,11 @@ class UserProblem:
         K = hyper.kernel(self.items)
         arranged = self.arranged(tied_items(K))
         items = linalg.pivoted_cholesky(K, tolerance, overwrite=True)
-        limits = arrowhead.SharedSize(self.shared_size, self.max_user_rank, self.divides_items)
-        columns = np.einsum("nr,nr->r", items.rows, items.rows) / len(items.rows)
-        users = arrowhead.factor_users(hyper.user_kernel, self.users, limits, columns, tolerance)
+        n_answers = float(self.edges.count.sum())
+        how = (self.max_user_rank, n_answers, hyper.sharing, self.divides_items)
+        limits = arrowhead.SharedSize(self.shared_size, *how)
+        which = (hyper.user_kernel, self.users, limits)
+        users = arrowhead.factor_users(*which, items.rows, tolerance)
         return ArrowPrior(items, users, hyper.sharing, arranged, self.device, self.edges.shown)
 
     def arranged(self, tied: IntArray) -> Arrangement:
