@@ -143,7 +143,9 @@ def test_very_many_items_are_learned_from_by_those_compared_most(rng, monkeypatc
 @pytest.mark.parametrize(("rank", "columns"), [(1, 7), (2, 3), (3, 3)])
 def test_what_users_share_is_added_up_where_it_is_smaller(rank, columns, rng):
     shared = SharedPrior.of(rng.standard_normal((7, 3)), rank, None)
-    assert shared.nothing().shape == (rank**2, columns, columns)
+    assert shared.over_items == (columns == 7)
+    common, _, others = shared.nothing()
+    assert (common if shared.over_items else others).shape[1:] == (columns, columns)
 
 
 def test_differences_far_surer_than_an_answer_are_not_made_unsure():

@@ -209,7 +209,7 @@ def _losses(
 
 def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
     """How many directions to keep, and how many columns for all but the first: the fewest whose
-    loss is negligible, or those of least loss.
+    loss is negligible, or those of least loss. A number of directions that was given is kept.
 
     >>> losses = np.array([[9.0, 9.0], [4.0, 0.1], [0.1, 0.001]])
     >>> [_kept(losses, SharedSize(size)) for size in (2, 3, 4)]
@@ -217,6 +217,8 @@ def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
     """
     p, r = losses.shape
     most = p if limits.max_rank is None else min(limits.max_rank, p)
+    if limits.max_rank is not None and most * r <= limits.size:
+        return most, r  # as was asked for
     beyond = losses[:, ::-1].cumsum(axis=1)[:, ::-1]  # of the columns from each on
     without = np.append(beyond[::-1, 0].cumsum()[::-1], 0.0)  # of the directions from each on
     found, depth = [], r
@@ -226,17 +228,19 @@ def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
         loss = without[kept] + np.append(0.0, tail)[kept - 1]
         enough = np.flatnonzero(loss <= max(NEGLIGIBLE, 1.05 * loss.min()))[0]
         at = max(NEGLIGIBLE, float(loss[enough])), int(enough) * depth
-        found.append((*at, int(kept[enough]), depth))
+        found.append((*at, int(kept[enough]), -depth))
         # few depths, so that few hyperparameters lie between two of them
         depth = depth // 2 if limits.divides_items else 0
-    return min(found)[2:]
+    _, _, most, depth = min(found)
+    return most, -depth
 
 
 # The shared part: W, its prior through the items' factor, and its posterior.
 #
 # With G = √ρ Φ and G₁ its first columns, W has (r_u, r) entries, of which the first row and the first
-# columns are there. S = I + Σ_u D_uᵀ R_u D_u with D_u the columns φ_u0 G, φ_u1 G₁, φ_u2 G₁, …  Of one
-# direction the sum is over items and contracted with G once; of the others it is contracted user by
+# columns are there. S = I + Σ_u D_uᵀ R_u D_u with D_u the columns φ_u0 G, φ_u1 G₁, φ_u2 G₁, …  Of
+# users who share one direction, or of as many columns as items, Σ φφᵀ ⊗ R is added up over items and
+# contracted with G once. Else only the first direction is, and the others are contracted user by
 # user, so that no array of (r_u², n, n) exists. Where items fall into parts that nothing ties
 # together and users share one direction, S falls into parts, too.
 
@@ -254,11 +258,12 @@ class SharedPart(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Matrices about W by its directions, of which d others come after the first.
+    """Matrices about W by pairs of its directions, of which d others come after the first.
 
-    Of information, with φ the others: common (1, n, n) Σ φ_u0² R_u; cross (d, s, n) Σ φ_u0 φ_u
-    G₁ᵀR_u; others (d², s, s) Σ φ_u φ_uᵀ G₁ᵀR_u G₁. Of the covariance C of W: common G C₀₀ Gᵀ, cross
-    (n, d·s) G C₀ᵢ, others C_ij.
+    Over items, common: (r_u², n, n), of information Σ φ_u φ_uᵀ ⊗ R_u, of the covariance C of W
+    G C_ij Gᵀ. Else common is that of the first direction, (1, n, n). With φ the others, cross of
+    information is (d, s, n) Σ φ_u0 φ_u G₁ᵀR_u, others (d², s, s) Σ φ_u φ_uᵀ G₁ᵀR_u G₁; cross of the
+    covariance is (n, d·s) G C₀ᵢ, others C_ij.
     """
 
     common: FloatArray
@@ -310,6 +315,12 @@ class SharedPrior:
         return found
 
     @property
+    def over_items(self) -> bool:
+        """Whether information is added up over items, not over columns of the factor."""
+        n, r = self.factor.shape
+        return self.rank == 1 or self.depth == r == n
+
+    @property
     def flops(self) -> float:
         """Of the dense algebra with S."""
         others = (self.rank - 1) * self.depth
@@ -319,6 +330,8 @@ class SharedPrior:
         """No information."""
         n, d, s = len(self.factor), self.rank - 1, self.depth
         shapes = (1, n, n), (d, s, n), (d * d, s, s)
+        if self.over_items:
+            shapes = (self.rank**2, n, n), (0, 0, n), (0, 0, 0)
         return Shared(*(self.device.matrix(np.zeros(shape)) for shape in shapes))
 
     @cached_property
@@ -326,9 +339,9 @@ class SharedPrior:
         return self.device.matrix(np.ascontiguousarray(self.factor[:, : self.depth]))
 
     def first_columns(self, block: Block) -> Iterator[tuple[slice, FloatArray]]:
-        """A block's users a few at a time, with G₁ at their points, (k, p, s); none where users
-        share one direction."""
-        if self.rank == 1:
+        """A block's users a few at a time, with G₁ at their points, (k, p, s); none where sums are
+        over items."""
+        if self.over_items:
             return
         k, p = block.shape
         step = max(1, self.device.stack_size // (p * (self.rank - 1) * self.depth))
@@ -338,7 +351,8 @@ class SharedPrior:
 
     def pick(self, block: Block, phi: FloatArray, covariance: Shared) -> FloatArray:
         """(k, p, p): D_u C D_uᵀ of a block's users at their points."""
-        picked = block.weighted_pick(phi[:, :1] ** 2, covariance.common)
+        weights = outer_products(phi) if self.over_items else phi[:, :1] ** 2
+        picked = block.weighted_pick(weights, covariance.common)
         for some, G in self.first_columns(block):
             beside, within = self.mixed(block, phi, covariance, some)
             half = beside + 0.5 * batched.multiply_stack(G, within)
@@ -374,16 +388,22 @@ class SharedPrior:
         lowers, jitters = zip(*factors, strict=True)
         return SharedState(self, information, lowers, max(jitters), border)
 
+    def over_part(self, information: Shared, part: SharedPart) -> FloatArray:
+        """What is added up over items, about the items of one part; (k, k, n, n)."""
+        found = information.common
+        if len(self.parts) > 1:
+            found = found[:, part.items[:, None], part.items]
+        k = self.rank if self.over_items else 1
+        return found.reshape(k, k, *found.shape[1:])
+
     def _precision(self, information: Shared, part: SharedPart) -> FloatArray:
         """The block of S that is about one part; of all of it the lower triangle."""
-        (common,), cross, others = information
-        if len(self.parts) > 1:
-            common = common[part.items[:, None], part.items]
-        S = linalg.multiply(linalg.multiply(part.there.T, common), part.there)
-        if self.rank > 1:
-            d, s, n = cross.shape
-            beside = linalg.multiply(cross.reshape(d * s, n), part.there)
-            rest = batched.join_blocks(others.reshape(d, d, s, s))
+        found = batched.multiply_stack(part.there.T, self.over_part(information, part))
+        S = batched.join_blocks(batched.multiply_stack(found, part.there))
+        if not self.over_items:
+            d, s, n = information.cross.shape
+            beside = linalg.multiply(information.cross.reshape(d * s, n), part.there)
+            rest = batched.join_blocks(information.others.reshape(d, d, s, s))
             S = linalg.bordered(rest, beside, S)
         linalg.add_to_diagonal(S, 1.0)
         return S
@@ -400,7 +420,8 @@ class SharedSum:
     def add(self, block: Block, phi: FloatArray, R: FloatArray) -> None:
         """A block's users: φ (k, r_u) and R (k, p, p)."""
         common, cross, _ = self._sum
-        common += block.weighted_sum(phi[:, :1] ** 2, R)
+        weights = outer_products(phi) if self.prior.over_items else phi[:, :1] ** 2
+        common += block.weighted_sum(weights, R)
         for some, G in self.prior.first_columns(block):
             first, rest = phi[some, :1], phi[some, 1:]
             through = batched.multiply_stack(R[some], G)
@@ -499,39 +520,35 @@ class SharedState:
     @cached_property
     def covariance(self) -> Shared:
         """Of W, effects being known."""
-        prior = self.prior
-        common: FloatArray = np.zeros((0, 0))
-        if len(prior.parts) > 1:
-            common = prior.device.full(2 * (len(prior.factor),), 0.0)
+        prior, total = self.prior, self.prior.nothing() if len(self.lowers) > 1 else None
         for part, joint in zip(prior.parts, self.lowers, strict=True):
             lower, r = linalg.trailing_block(joint, self.n_effects), len(part.columns)
             C = linalg.mirrored(linalg.inverse_of_lower(lower))
-            found = linalg.multiply(linalg.multiply(part.there, C[:r, :r]), part.there.T)
-            if len(prior.parts) > 1:
-                common[part.items[:, None], part.items] = found
-        if len(prior.parts) > 1:
-            return prior.nothing()._replace(common=common[None])
-        return self._arranged(found, C)
+            flat = batched.split_blocks(C, prior.rank) if prior.over_items else C[None, :r, :r]
+            flat = batched.multiply_stack(batched.multiply_stack(part.there, flat), part.there.T)
+            if total is not None:
+                total.common[:, part.items[:, None], part.items] = flat
+        return total or self._arranged(flat, C)
 
     @cached_property
     def marginal(self) -> tuple[Shared, FloatArray]:
         """Covariance of W without its `common`, effects being unknown; and with these, (q, d, s)."""
-        q, rank = self.n_effects, self.prior.rank
-        if not q:
-            return self.covariance, np.zeros((0, rank - 1, self.prior.depth))
+        q, d = self.n_effects, self.prior.rank - 1
+        if not q or self.prior.over_items:
+            return self.covariance, np.zeros((0, d, self.prior.depth))
         C = linalg.mirrored(linalg.inverse_of_lower(self.lowers[0] + 0.0))
-        r = self.prior.factor.shape[1]
-        with_effects = linalg.to_numpy(C[:q, q + r :]).reshape(q, rank - 1, -1)
-        return self._arranged(self.covariance.common[0], C[q:, q:]), with_effects
+        with_effects = linalg.to_numpy(C[:q, q + self.prior.factor.shape[1] :])
+        found = self._arranged(self.covariance.common, C[q:, q:])
+        return found, with_effects.reshape(q, d, -1)
 
     def _arranged(self, common: FloatArray, C: FloatArray) -> Shared:
-        """By directions, from the covariance C of all of W; common: of the first one."""
+        """By directions, from the covariance C of all of W; common: what is over items."""
         prior, (part,) = self.prior, self.prior.parts
         r = prior.factor.shape[1]
-        if prior.rank == 1:
-            return Shared(common[None], C[:0, :0], C[:0, None, :0])
+        if prior.over_items:
+            return Shared(common, C[:0, :0], C[:0, None, :0])
         cross = linalg.contiguous(linalg.multiply(part.there, C[:r, r:]))
-        return Shared(common[None], cross, batched.split_blocks(C[r:, r:], prior.rank - 1))
+        return Shared(common, cross, batched.split_blocks(C[r:, r:], prior.rank - 1))
 
 
 # One block of users

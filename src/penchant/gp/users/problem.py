@@ -121,29 +121,32 @@ def _effect_outer(
 
 
 def _known_of_W(state: ArrowState) -> tuple[FloatArray, FloatArray]:
-    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n); and
-    the effects' part of `_known_by_others`, negative, (n, s).
+    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n), and
+    along the others times R(u, v) G₁, (n, s). Of the latter, where sums are not over items, the
+    effects' part alone: see `_known_by_others`.
 
     With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v.
     """
     shared, prior = state.shared, state.prior.shared
-    n, d, s = len(prior.factor), prior.rank - 1, prior.depth
-    common, others = np.zeros((n, n)), np.zeros((n, s))
+    n, q = len(prior.factor), shared.n_effects
+    along, others = np.zeros((prior.rank, n, n)), np.zeros((n, prior.depth))
     for part, lower in zip(prior.parts, shared.lowers, strict=True):
-        cells = np.ix_(part.items, part.items)
-        information = shared.information.common[0]
-        if len(prior.parts) > 1:
-            information = information[cells]
-        joined = linalg.multiply(part.there.T, information)
-        if d:
-            joined = linalg.stack_rows(joined, shared.information.cross.reshape(d * s, n))
-        if shared.n_effects:
-            joined = linalg.stack_rows(prior.device.matrix(shared.border.cross[:, 0]), joined)
-        half = linalg.solve_lower(lower, joined)
-        common[cells] += linalg.to_numpy(linalg.gram(half) - information)
+        information = prior.over_part(shared.information, part)
+        projected = batched.multiply_stack(part.there.T, information)
+        for k, mine in enumerate(projected.swapaxes(0, 1)):
+            joined = mine.reshape(-1, len(part.items))
+            if not prior.over_items:
+                joined = linalg.stack_rows(joined, shared.information.cross.reshape(-1, n))
+            if q:
+                joined = linalg.stack_rows(prior.device.matrix(shared.border.cross[:, k]), joined)
+            half = linalg.solve_lower(lower, joined)
+            left = linalg.to_numpy(linalg.gram(half) - information[k, k])
+            along[k][np.ix_(part.items, part.items)] += left
+    if prior.over_items:
+        return along[0], linalg.multiply(along[1:].sum(axis=0), prior.factor)
     for cross, with_effect in zip(shared.border.cross, shared.marginal[1], strict=True):
         others -= linalg.multiply(cross[1:].T, with_effect)
-    return common, others
+    return along[0], others
 
 
 def _known_by_others(
@@ -179,12 +182,16 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
         with_effects = [
             linalg.multiply(each, shared.factor.T) for each in state.shared.effect_cov[1]
         ]
-    flat = covariance.others.reshape(d * d, s * s)
+    flat, n = covariance.others.reshape(-1, s * s), len(shared.factor)
+    over_items = covariance.common.reshape(-1, 1 + d if shared.over_items else 1, n, n)
     for number, block, part in state.each():
         phi, R = prior.phi(block), part.R
-        there = block.weighted_pick(phi[:, :1], covariance.common)
         mine = np.zeros((len(phi), 1 + d))
-        mine[:, 0] = -batched.inner_stack(R, there)
+        for column in range(1 + d if shared.over_items else 1):
+            # ⟨R_u, Σ_l φ_ul G C_l· Gᵀ⟩
+            weights = phi if shared.over_items else phi[:, :1]
+            there = block.weighted_pick(weights, over_items[:, column])
+            mine[:, column] = -batched.inner_stack(R, there)
         for some, G in shared.first_columns(block):
             # ⟨R_u, G C₀ᵢ G₁ᵀ⟩ and ⟨R_u, G₁ C_ij G₁ᵀ⟩ of the other directions
             through = batched.multiply_stack(R[some], G)

@@ -22,7 +22,6 @@ from penchant.gp.users.arrowhead import (
     ArrowPrior,
     ArrowState,
     Response,
-    Shared,
     SharedState,
     SharedSum,
     eliminate,
@@ -89,7 +88,7 @@ class SharedInformation(NamedTuple):
     """Users' information about W, shift (r_u, n) and the log-determinant of their own deviations;
     sound: whether their precisions are positive definite."""
 
-    information: Shared
+    information: FloatArray
     collected: FloatArray
     log_det: float
     sound: bool = True
@@ -98,7 +97,7 @@ class SharedInformation(NamedTuple):
 def add_information(one: SharedInformation, two: SharedInformation) -> SharedInformation:
     """Of the users of both."""
     return SharedInformation(
-        Shared(*(a + b for a, b in zip(one.information, two.information, strict=True))),
+        one.information + two.information,
         one.collected + two.collected,
         one.log_det + two.log_det,
         one.sound and two.sound,
@@ -160,7 +159,7 @@ def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, Sh
             collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
         sound = False
-    return state, SharedInformation(information.total(), collected, log_det, sound)
+    return state, SharedInformation(information.total().common, collected, log_det, sound)
 
 
 @dataclass
@@ -178,9 +177,9 @@ class Sweeps:
     added: Callable[..., tuple[Any, ...]]
 
     def __post_init__(self) -> None:
-        none = self.prior.shared.nothing()
+        none = self.prior.shared.nothing().common
         self.known = SharedInformation(none, np.zeros((1, len(self.prior.item_factor))), 0.0)
-        self.shared = self.prior.shared.given(none)
+        self.shared = self._given(none)
         self.mean, self.taken = np.zeros(0), 0.0
         self.broadcast: Any = None
         self.ahead, self.seen = self.known, SweepSummary(0.0, 0.0, 0.0, 0)
@@ -218,5 +217,9 @@ class Sweeps:
             (known,) = self.added(again, broadcast, {SharedInformation: add_information})
         if not known.sound:
             raise NumericalError("a user's posterior precision is not positive definite")
-        self.shared = self.prior.shared.given(known.information)
+        self.shared = self._given(known.information)
         self.known, self.taken = known, step
+
+    def _given(self, information: FloatArray) -> SharedState:
+        shared = self.prior.shared
+        return shared.given(shared.nothing()._replace(common=information))
