@@ -160,13 +160,14 @@ def split_blocks(A: FloatArray, n_blocks: int) -> FloatArray:
 
 def sum_stack(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(q, p·r): Σ_u weights[u] · A_u, flattened, with (k, q) weights."""
-    return multiply(like(weights, A).T, A.reshape(len(A), -1))
+    return multiply(A.reshape(len(A), -1).T, like(weights, A)).T  # in C order
 
 
 def mix_stack(matrices: FloatArray, weights: FloatArray) -> FloatArray:
     """(k, r, r): Σ_q weights[u, q] · matrices[q], with (k, q) weights."""
     flat = matrices.reshape(len(matrices), -1)
-    return multiply(like(weights, flat), flat).reshape(-1, *matrices.shape[1:])
+    mixed = multiply(flat.T, like(weights, flat).T).T  # in C order, as stacked products need it
+    return mixed.reshape(-1, *matrices.shape[1:])
 
 
 # Between stacks and arrays that all users share: comparisons and items

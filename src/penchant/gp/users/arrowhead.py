@@ -146,6 +146,9 @@ class SharedSize(NamedTuple):
     divides_items: bool = True
 
 
+MOST_COLUMNS = 64
+"""Of the items' factor for directions but the first, if not all: products with more take longer than
+sums over items."""
 NEGLIGIBLE = 0.001
 """Variance of a difference, in units of an answer's noise, that need not be known to be shared."""
 
@@ -230,7 +233,7 @@ def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
         at = max(NEGLIGIBLE, float(loss[enough])), int(enough) * depth
         found.append((*at, int(kept[enough]), -depth))
         # few depths, so that few hyperparameters lie between two of them
-        depth = depth // 2 if limits.divides_items else 0
+        depth = min(depth // 2, MOST_COLUMNS) if limits.divides_items else 0
     _, _, most, depth = min(found)
     return most, -depth
 
