@@ -70,8 +70,8 @@ from penchant.gp.update import as_weights as as_weights
 from penchant.gp.update import rank_one_update as rank_one_update
 from penchant.gp.users.arrowhead import ArrowPrior as ArrowPrior
 from penchant.gp.users.arrowhead import SharedPrior as SharedPrior
-from penchant.gp.users.arrowhead import UserFactor as UserFactor
 from penchant.gp.users.arrowhead import SharedSize as SharedSize
+from penchant.gp.users.arrowhead import UserFactor as UserFactor
 from penchant.gp.users.arrowhead import factor_users as factor_users
 from penchant.gp.users.blocks import Arrangement as Arrangement
 from penchant.gp.users.blocks import PairBlock as PairBlock

@@ -119,8 +119,7 @@ def scale_columns_stack(A: FloatArray, factors: FloatArray) -> FloatArray:
 
 def mix_rows(A: FloatArray, weights: FloatArray) -> FloatArray:
     """(k, p, s): Σ_q weights[u, q] · A_u[:, q·s : (q + 1)·s], for A (k, p, q·s), weights (k, q)."""
-    k, p, width = A.shape
-    parts = A.reshape(k, p, weights.shape[1], -1)
+    parts = A.reshape(*A.shape[:2], weights.shape[1], -1)
     return namespace(A).einsum("kpqs,kq->kps", parts, like(weights, A))
 
 

@@ -24,9 +24,7 @@ def fitted(rng):
     data = Comparisons.from_pairs(
         first, second, user=rng.integers(n_users, size=m), items=range(n), users=range(n_users)
     )
-    items, users = (
-        Inputs(rng.standard_normal((k, 2)), index=np.arange(k)) for k in (n, n_users)
-    )
+    items, users = (Inputs(rng.standard_normal((k, 2)), index=np.arange(k)) for k in (n, n_users))
     problem = UserProblem.of(items, users, Rows.by_user(data), Settings("ep", 1e-11, 1000))
     problem = replace(problem, shared_size=15)
     solution = solve(problem, HYPER)

@@ -10,9 +10,9 @@ from penchant.data import Comparisons
 from penchant.gp import (
     Rows,
     Settings,
+    SharedSize,
     UserHyper,
     UserProblem,
-    SharedSize,
     factor_users,
     gradient,
     rank_error,

@@ -1,5 +1,6 @@
 """Effects beside many users: dense algebra and finite differences."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,6 +39,19 @@ def problem_of(rule, m=30):
 @pytest.mark.parametrize("kernel", [KERNEL, Linear(0.7)], ids=["full", "few ranks"])
 def test_gradient_is_that_of_finite_differences(check_gradient, rule, kernel):
     check_gradient(problem_of(rule), UserHyper(kernel, RBF(1.3), 0.4, Probit()))
+
+
+@pytest.mark.parametrize("rule", ["ep", "laplace"])
+def test_directions_with_some_columns_of_the_items(check_gradient, rule):
+    problem, hyper = problem_of(rule), UserHyper(KERNEL, 1.0 + RBF(0.5), 0.9, Probit())
+    problem = replace(problem, shared_size=N + 2)
+    solution, votes = solve(problem, hyper), problem.edges
+    assert 0 < solution.prior.depth < solution.prior.rank
+    check_gradient(problem, hyper)
+    state, posterior = solution.inference.state, problem.posterior(solution)
+    found = posterior.differences(votes.user, votes.winner, votes.loser, votes.shown.z)
+    np.testing.assert_allclose(found.mean, state.mean, atol=1e-9)
+    np.testing.assert_allclose(found.var, state.var, atol=1e-9)
 
 
 @pytest.mark.parametrize("user_kernel", [Constant(1.0), 1.0 + RBF(1.3)], ids=["alike", "features"])

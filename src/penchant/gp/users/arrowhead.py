@@ -16,8 +16,8 @@ block needs in between is stored where it fits in memory, and computed again whe
 The variance of users that Φ_u leaves out is theirs alone: user u deviates by (1−ρ) + ρ missed_u.
 Where W would be too large, the first direction of Φ_u, that of most variance, keeps all columns of
 Φ = [Φ₁ Φ₂], and the others have Φ₁ alone, the columns of the first pivots. What they have by Φ₂ is
-each user's own, too: deviations have the covariance a_u K_x + c_u Φ₂Φ₂ᵀ with a_u = (1−ρ) + ρ missed_u
-and c_u = ρ Σ φ_uk² over the directions k but the first.
+each user's own, too: deviations have the covariance a_u K_x + c_u Φ₂Φ₂ᵀ with
+a_u = (1−ρ) + ρ missed_u and c_u = ρ Σ φ_uk² over the directions k but the first.
 
 Effects of order and of covariates join W: with rows g = A f + zᵀb and X = Aᵀ D z of a user, b and W
 are coupled by Σ_u φ_u ⊗ (√ρ Φᵀ Jᵀ X), and b's own precision is I + Zᵀ D Z − Σ_u Xᵀ C X. The weights
@@ -109,10 +109,10 @@ class UserFactor(NamedTuple):
 def _by_whole(whole: FloatArray, slopes: FloatArray, first_apart: bool) -> FloatArray:
     """(U, r) slopes by `whole` of a function of groups of directions, from those by Φ, (U, k).
 
-    A group's part of N is P = Σ λ_i u_i u_iᵀ over its directions; with S = ∂/∂P its slopes are 2 S Φ.
-    The kept directions are one group, or two with the first apart. A change of N moves u_i of a
-    group towards any u_j: ⟨S, dP⟩ = Σ_ij γ_ij S_ij dN_ij in the eigenvectors of N, with γ = 1 within
-    the group, and λ_i / (λ_i − λ_j) where u_j is outside.
+    A group's part of N is P = Σ λ_i u_i u_iᵀ over its directions; with S = ∂/∂P its slopes are
+    2 S Φ. The kept directions are one group, or two with the first apart. A change of N moves u_i
+    of a group towards any u_j: ⟨S, dP⟩ = Σ_ij γ_ij S_ij dN_ij in the eigenvectors of N, with γ = 1
+    within the group, and λ_i / (λ_i − λ_j) where u_j is outside.
     """
     k = slopes.shape[1]
     U, roots, V_T = svd(whole, full_matrices=False)
@@ -147,8 +147,8 @@ class SharedSize(NamedTuple):
 
 
 MOST_COLUMNS = 64
-"""Of the items' factor for directions but the first, if not all: products with more take longer than
-sums over items."""
+"""Of the items' factor for directions but the first, if not all: products with more take longer
+than sums over items."""
 NEGLIGIBLE = 0.001
 """Variance of a difference, in units of an answer's noise, that need not be known to be shared."""
 
@@ -240,11 +240,11 @@ def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
 
 # The shared part: W, its prior through the items' factor, and its posterior.
 #
-# With G = √ρ Φ and G₁ its first columns, W has (r_u, r) entries, of which the first row and the first
-# columns are there. S = I + Σ_u D_uᵀ R_u D_u with D_u the columns φ_u0 G, φ_u1 G₁, φ_u2 G₁, …  Of
-# users who share one direction, or of as many columns as items, Σ φφᵀ ⊗ R is added up over items and
-# contracted with G once. Else only the first direction is, and the others are contracted user by
-# user, so that no array of (r_u², n, n) exists. Where items fall into parts that nothing ties
+# With G = √ρ Φ and G₁ its first columns, W has (r_u, r) entries, of which the first row and the
+# first columns are there. S = I + Σ_u D_uᵀ R_u D_u with D_u the columns φ_u0 G, φ_u1 G₁, φ_u2 G₁, …
+# Of users who share one direction, or of as many columns as items, Σ φφᵀ ⊗ R is added up over items
+# and contracted with G once. Else only the first direction is, and the others are contracted user
+# by user, so that no array of (r_u², n, n) exists. Where items fall into parts that nothing ties
 # together and users share one direction, S falls into parts, too.
 
 
@@ -276,8 +276,9 @@ class Shared(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedPrior:
-    """W ~ N(0, I), seen as G Wᵀ. factor: G, (n, r); rank: r_u; depth: s, the columns that directions
-    but the first have; device: of users' stacks, of the information about W, and of its covariance.
+    """W ~ N(0, I), seen as G Wᵀ. factor: G, (n, r); rank: r_u; depth: s, the columns that
+    directions but the first have; device: of users' stacks, of the information about W, and of its
+    covariance.
     """
 
     factor: FloatArray
@@ -366,8 +367,8 @@ class SharedPrior:
     def mixed(
         self, block: Block, phi: FloatArray, covariance: Shared, some: slice
     ) -> tuple[FloatArray, FloatArray]:
-        """With φ the other directions of some users: Σ_i φ_u0 φ_ui G C₀ᵢ at their points, (k, p, s),
-        and Σ_ij φ_ui φ_uj C_ij, (k, s, s)."""
+        """With φ the other directions of some users: Σ_i φ_u0 φ_ui G C₀ᵢ at their points,
+        (k, p, s), and Σ_ij φ_ui φ_uj C_ij, (k, s, s)."""
         first, rest = phi[some, :1], phi[some, 1:]
         rows = self.cross_rows(block, covariance, some)
         within = batched.mix_stack(covariance.others, outer_products(rest))
@@ -535,7 +536,7 @@ class SharedState:
 
     @cached_property
     def marginal(self) -> tuple[Shared, FloatArray]:
-        """Covariance of W without its `common`, effects being unknown; and with these, (q, d, s)."""
+        """Covariance of W without its `common`, effects being unknown; with these, (q, d, s)."""
         q, d = self.n_effects, self.prior.rank - 1
         if not q or self.prior.over_items:
             return self.covariance, np.zeros((0, d, self.prior.depth))
@@ -704,7 +705,7 @@ class ArrowPrior:
         return bool(size <= self.device.kept_size)
 
     def personal(self, block: Block) -> FloatArray:
-        """(k,) a_u, variance of each user's own deviation in units of K_x; (1,) if all are equal."""
+        """(k,) a_u, variance of each user's deviation in units of K_x; (1,) if all are equal."""
         missed = self.users.missed
         if missed is None:
             return np.array([1.0 - self.sharing])

@@ -121,8 +121,8 @@ def _effect_outer(
 
 
 def _known_of_W(state: ArrowState) -> tuple[FloatArray, FloatArray]:
-    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n), and
-    along the others times R(u, v) G₁, (n, s). Of the latter, where sums are not over items, the
+    """−Σ over pairs of users of what they share along the first direction times R(u, v), (n, n),
+    and along the others times R(u, v) G₁, (n, s). Of the latter, where sums are not over items, the
     effects' part alone: see `_known_by_others`.
 
     With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v.
@@ -321,8 +321,8 @@ class UserProblem:
                 f"{len(items):,} items: a covariance between more than {MAX_ITEMS:,} items does "
                 "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
             )
-        limits = {"max_user_rank": max_user_rank, "divides_items": divides_items}
-        return cls(items, users, votes, settings, **limits)
+        found = cls(items, users, votes, settings, max_user_rank=max_user_rank)
+        return replace(found, divides_items=divides_items)
 
     def __getstate__(self) -> dict[str, Any]:
         # blocks are as large as the device likes them
@@ -506,7 +506,8 @@ class UserProblem:
         n_shared = state.prior.users.rows.shape[1]
         by_shared = rho * slopes.common
         if n_shared > 1:  # X Φ has all of X, since a free covariance has full rank
-            by_shared += rho * np.linalg.lstsq(state.prior.item_factor.T, slopes.others.T)[0].T
+            factor = state.prior.item_factor
+            by_shared += rho * linalg.solve_square(factor.T, slopes.others.T).T
         new = kernel.updated(by_shared + slopes.personal, n_users + n_shared)
         shared = rho * kernel.fitted_scale(new, by_shared, n_shared)
         personal = (1.0 - rho) * kernel.fitted_scale(new, slopes.personal, n_users)
