@@ -220,7 +220,7 @@ class MultiUserGP(UtilityModel):
             warn_far_lengthscale(self.user_kernel, users)
         self._check_user_rank(users)
         settings = gp.Settings(self.inference)
-        limits = self.max_user_rank, self.sparse is None
+        limits = self.max_user_rank, self.sparse is None and self.optimize != "em"
         problem = gp.UserProblem.of(items, users, votes, settings, *limits)
         problem = problem.on(device_called(self.device))
         return self._set_fit(self._learn(problem, data), columns, user_columns)

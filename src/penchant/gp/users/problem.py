@@ -505,9 +505,10 @@ class UserProblem:
         n_users = len(np.unique(self.edges.user))
         n_shared = state.prior.users.rows.shape[1]
         by_shared = rho * slopes.common
-        if n_shared > 1:  # X Φ has all of X, since a free covariance has full rank
+        if n_shared > 1:  # X = (X Φ)(ΦᵀΦ)⁻¹Φᵀ, as all directions have all columns
             factor = state.prior.item_factor
-            by_shared += rho * linalg.solve_square(factor.T, slopes.others.T).T
+            found = linalg.solve_square(linalg.gram(factor), slopes.others.T)
+            by_shared += rho * linalg.multiply(found.T, factor.T)
         new = kernel.updated(by_shared + slopes.personal, n_users + n_shared)
         shared = rho * kernel.fitted_scale(new, by_shared, n_shared)
         personal = (1.0 - rho) * kernel.fitted_scale(new, slopes.personal, n_users)
