@@ -29,9 +29,11 @@ PARTS = (
     "communities",
     "people",
     "ranking",
+    "drift",
     "reading",
     "online",
     "sweep",
+    "gap",
     "paths",
     "scale",
 )
