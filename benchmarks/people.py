@@ -29,7 +29,9 @@ def run(quick):
         for who, entries, ours in compete_on(trials, CONTESTANTS):
             made = [entry.predicted for entry in entries if entry.predicted]
             right = " · ".join(f"{accuracy(one):.4f}" for one in made)
-            likely = " · ".join(f"{np.log(one['prob']).mean():.4f}" for one in made if "prob" in one)
+            likely = " · ".join(
+                f"{np.log(one['prob']).mean():.4f}" for one in made if "prob" in one
+            )
             rows.append([name, who, right, likely, *times(entries, ours)])
     return [
         "## Single users: sushi",

@@ -289,9 +289,7 @@ def sklearn_items(task):
     n = len(task["X"])
     items = sparse.eye_array(n, format="csr")
     model = LogisticRegression(fit_intercept=False)
-    return sklearn_classifier(
-        task | {"X": np.arange(n)}, model, lambda a, b: items[a] - items[b]
-    )
+    return sklearn_classifier(task | {"X": np.arange(n)}, model, lambda a, b: items[a] - items[b])
 
 
 def sklearn_classifier(task, model, rows_of):
