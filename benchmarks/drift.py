@@ -28,7 +28,8 @@ def run(quick):
         f"{n} items, {weeks} weeks of {games} games, utilities that follow Ornstein–Uhlenbeck "
         f"paths; {len(task['test_winner']):,} games of the week after are predicted. penchant "
         "learns variance and timescale. kickscore learns no constants and is given those that made "
-        "the games; the other two have their own. × = peer ÷ the first row.",
+        "the games, and its compiling is not timed; the other two have their own. × = peer ÷ the "
+        "first row.",
         "",
         *table(HEAD, rows),
     ]

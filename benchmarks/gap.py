@@ -37,7 +37,7 @@ from penchant.likelihoods import Probit
 
 REPEATS = 5
 FAR = 3.0
-HEAD = ("loop", "work", "seconds", "reference", "seconds", "ratio", "why beyond 3")
+HEAD = ("loop", "work", "seconds", "reference", "its seconds", "ratio", "why beyond 3")
 
 
 class Gap(NamedTuple):
@@ -92,7 +92,7 @@ def items(n, m):
         sweep_time(n, m),
         "dtrmm, dpotrf, dtrsm, dsyrk of n × n",
         blas_time(n),
-        "few items: the moments of every comparison and the sparse Laplacian are a large part",
+        "the moments of every comparison and the sparse Laplacian, which the formula leaves out",
     )
 
 
@@ -128,7 +128,7 @@ def people(n_users, n_items, votes):
         best_time(REPEATS, one_sweep),
         "26/3 stacked products of p × p",
         26 / 3 * products,
-        "few people: calls from Python on small stacks, and log Φ of every answer",
+        "calls from Python on small stacks, and log Φ of every answer",
     )
 
 
@@ -186,7 +186,7 @@ def wins(n, m):
         seconds,
         "one sparse matrix of counts, dpotrf and dpotri of n × n",
         counting + steps * cholesky_time(n),
-        "few votes: log Φ of every distinct pair at every sweep, and calls from Python",
+        "log Φ of every distinct pair at every sweep, and calls from Python",
     )
 
 

@@ -58,9 +58,11 @@ def win_table_section(quick, rounds):
         "",
         "Items without features, logistic comparisons of random pairs, utilities N(0, 1). 100,000 "
         "held-out comparisons; × = peer ÷ penchant probit. penchant learns the variance of the "
-        "utilities and gives intervals, as arena-rank does; openskill and trueskill keep a "
-        "variance of each item; the others give a single estimate. Left out for time: openskill "
-        "and trueskill, which learn one comparison at a time, beyond 100,000.",
+        "utilities and gives intervals, as arena-rank does, which compiles for every size of data; "
+        "openskill and trueskill keep a variance of each item; the others give a single estimate. "
+        "crowd-kit stops after its second step, because it compares an array with itself. "
+        "Left out for time: openskill and trueskill, which learn one comparison at a time, beyond "
+        "100,000.",
         "",
         *table(("n / m", "contestant", "log-lik (ceiling)", "seconds", "× time"), rows),
     ]
