@@ -26,6 +26,13 @@ PEERS = {
     "red-dwarf": "red-dwarf",
     "vowpalwabbit": "vowpalwabbit",
     "river": "river",
+    "kickscore": "kickscore",
+    "openskill": "openskill",
+    "trueskill": "trueskill",
+    "crowd-kit": "crowd-kit",
+    "whole-history-rating": "whole-history-rating",
+    "trueskillthroughtime": "trueskillthroughtime",
+    "arena-rank": "arena-rank",  # last: it wants one version of numpy, which serves the others too
 }
 
 

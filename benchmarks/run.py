@@ -2,7 +2,7 @@
 
 Contestants run on the same data in the same run, each in a process of its own; peers live in
 `.venv-bench`, made here. BENCHMARKS.md gets the sections of the parts that were run, each dated,
-under a header with machine and versions; `--quick` only prints.
+under a header with machine and versions, and README.md its table from them; `--quick` only prints.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import peers
+import readme
 import scipy
 
 import penchant
@@ -29,9 +30,11 @@ PARTS = (
     "communities",
     "people",
     "ranking",
+    "drift",
     "reading",
     "online",
     "sweep",
+    "gap",
     "paths",
     "scale",
 )
@@ -95,8 +98,15 @@ def main():
         print("\n" + section, flush=True)
         sections[part] = f"{MARK}{part}, {datetime.date.today().isoformat()}*\n\n{section}"
         if not arguments.quick:
-            known = [sections[name].strip() for name in PARTS if name in sections]
-            FILE.write_text("\n\n".join([text, *known]) + "\n")
+            write(text, sections)
+
+
+def write(head, sections):
+    """BENCHMARKS.md, and README.md's table from it. Sections made elsewhere, as on a card, stay."""
+    order = [*PARTS, *(name for name in sections if name not in PARTS)]
+    known = [sections[name].strip() for name in order if name in sections]
+    FILE.write_text("\n\n".join([head, *known]) + "\n")
+    readme.write(FILE)
 
 
 def known_sections():

@@ -85,6 +85,37 @@ def win_table(n, m, seed, n_test=100_000):
     }
 
 
+def drift_task(n, weeks, games, seed, n_test=5000):
+    """Utilities that drift: N(0, 1) for good plus an Ornstein–Uhlenbeck path, P = Φ(Δf).
+
+    games: of every week. The path has variance 1 and a timescale of 20 weeks. The held-out games
+    are those of the week after the last one.
+    """
+    rng = np.random.default_rng(seed)
+    level, path = rng.standard_normal((2, n))
+    keep = np.exp(-1.0 / 20.0)
+    rows = []
+    for week in range(weeks + 1):
+        f, k = level + path, n_test if week == weeks else games
+        a = rng.integers(n, size=k)
+        b = (a + 1 + rng.integers(n - 1, size=k)) % n
+        first = rng.random(k) < ndtr(f[a] - f[b])
+        rows.append([np.where(first, a, b), np.where(first, b, a)])
+        path = keep * path + np.sqrt(1.0 - keep**2) * rng.standard_normal(n)
+    winner, loser = np.hstack(rows[:-1])
+    test_winner, test_loser = rows[-1]
+    return {
+        "winner": winner,
+        "loser": loser,
+        "week": np.repeat(np.arange(weeks), games),
+        "test_winner": test_winner,
+        "test_loser": test_loser,
+        "test_week": weeks,
+        "n_items": n,
+        "ceiling": np.mean(np.log(ndtr(f[test_winner] - f[test_loser]))),
+    }
+
+
 def best_time(repeats, work):
     """Least seconds of a few runs."""
     seconds = []

@@ -1,6 +1,7 @@
-"""The README's Python and its command lines run as printed."""
+"""The README's Python and its command lines run as printed; its table is that of BENCHMARKS.md."""
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from click.testing import CliRunner
 
 from penchant.cli import main
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BENCHMARKS = (ROOT / "BENCHMARKS.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -46,3 +49,14 @@ def test_command_lines_run_in_order():
     for line in lines:
         result = CliRunner().invoke(main, shlex.split(line, comments=True)[1:])
         assert result.exit_code == 0, (line, result.stderr)
+
+
+def test_the_table_of_peers_is_made_from_the_benchmarks():
+    made = runpy.run_path(str(ROOT / "benchmarks" / "readme.py"))
+    table = made["table_of"](README)
+    assert table == made["make_table"](BENCHMARKS)
+    rows = [line.split("|")[3:5] for line in table.splitlines()[2:]]
+    assert rows
+    for figure in re.findall(r"\d[\d.]*", str(rows)):
+        assert figure in BENCHMARKS
+        assert made["make_table"](BENCHMARKS.replace(figure, f"{figure}9")) != table

@@ -1,7 +1,8 @@
 """Models of one utility per item.
 
 A contestant takes a task (X, winner, loser, test_winner, test_loser) and returns two functions:
-one fits, one returns {"log_prob": of the held-out answers}. Imports are not timed.
+one fits, one returns {"log_prob": of the held-out answers}. Imports are not timed, nor is turning
+arrays into the lists or frames that a peer takes.
 """
 
 import numpy as np
@@ -11,13 +12,14 @@ from scipy.special import log_expit, log_ndtr
 def penchant_model(task, model, with_features=True):
     import penchant as pc
 
-    data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(len(task["X"])))
+    items = range(len(task["X"]))
     pairs = np.column_stack([task["test_winner"], task["test_loser"]])
     X = task["X"] if with_features else None
-    return (
-        lambda: model.fit(X, data),
-        lambda: {"log_prob": np.log(model.predict_proba(pairs))},
-    )
+
+    def fit():
+        model.fit(X, pc.Comparisons.from_pairs(task["winner"], task["loser"], items=items))
+
+    return fit, lambda: {"log_prob": np.log(model.predict_proba(pairs))}
 
 
 def penchant_posterior(task, inference="ep"):
@@ -146,6 +148,21 @@ def choix_ilsr(task):
     return fit, lambda: bradley_terry_log_prob(made["utility"], task)
 
 
+def choix_ilsr_dense(task):
+    """The same from a matrix of counts, which is made within the time."""
+    import choix
+
+    n = len(task["X"])
+    made = {}
+
+    def fit():
+        wins = np.bincount(task["winner"] * n + task["loser"], minlength=n * n)
+        wins = wins.reshape(n, n).astype(float)
+        made["utility"] = choix.ilsr_pairwise_dense(wins, alpha=1e-3)
+
+    return fit, lambda: bradley_terry_log_prob(made["utility"], task)
+
+
 def bradley_terry_log_prob(utility, task):
     return {"log_prob": log_expit(utility[task["test_winner"]] - utility[task["test_loser"]])}
 
@@ -176,18 +193,114 @@ def evalica_elo(task):
     )
 
 
+def crowd_kit(task):
+    """Bradley–Terry by an MM algorithm, with the number of iterations of its documentation."""
+    import pandas as pd
+    from crowdkit.aggregation import BradleyTerry
+
+    won = pd.DataFrame({"left": task["winner"], "right": task["loser"], "label": task["winner"]})
+    model = BradleyTerry(n_iter=100)
+
+    def predict():
+        strength = model.scores_.reindex(range(len(task["X"]))).to_numpy()
+        return bradley_terry_log_prob(np.log(strength), task)
+
+    return lambda: model.fit(won), predict
+
+
+def arena_rank(task):
+    """The leaderboard of LMArena: Bradley–Terry with intervals by a sandwich estimator."""
+    import pandas as pd
+    from arena_rank.models.bradley_terry import BradleyTerry
+    from arena_rank.utils.data_utils import PairDataset
+
+    n = len(task["X"])
+    first_won = np.random.default_rng(0).random(len(task["winner"])) < 0.5
+    battles = pd.DataFrame(
+        {
+            "model_a": np.where(first_won, task["winner"], task["loser"]),
+            "model_b": np.where(first_won, task["loser"], task["winner"]),
+            "winner": np.where(first_won, "model_a", "model_b"),
+        }
+    )
+    made = {}
+
+    def fit():
+        data = PairDataset.from_pandas(battles)
+        model = BradleyTerry(n_competitors=len(data.competitors))
+        made["found"] = model.compute_ratings_and_cis(data)
+
+    def predict():
+        utility = np.zeros(n)
+        ratings = np.asarray(made["found"]["ratings"])
+        utility[made["found"]["competitors"]] = ratings * np.log(10.0) / 400.0
+        return bradley_terry_log_prob(utility, task)
+
+    return fit, predict
+
+
+def one_by_one(task, new_rating, rate):
+    """Ratings that every comparison changes: `rate(winner, loser)` returns the two new ones.
+
+    The prediction is the model's own formula, from `mu`, `sigma` and the noise `beta` of each side.
+    """
+    ratings = [new_rating() for _ in task["X"]]
+
+    def fit():
+        for w, loser in zip(task["winner"].tolist(), task["loser"].tolist(), strict=True):
+            ratings[w], ratings[loser] = rate(ratings[w], ratings[loser])
+
+    def predict(beta):
+        mean = np.array([rating.mu for rating in ratings])
+        var = np.diag([rating.sigma**2 for rating in ratings])
+        return {"log_prob": probit_log_prob(mean, var, 2.0 * beta**2, task)}
+
+    return fit, predict
+
+
+def openskill_plackett_luce(task):
+    from openskill.models import PlackettLuce
+
+    model = PlackettLuce()
+
+    def rate(winner, loser):
+        (winner,), (loser,) = model.rate([[winner], [loser]])
+        return winner, loser
+
+    fit, predict = one_by_one(task, model.rating, rate)
+    return fit, lambda: predict(model.beta)
+
+
+def trueskill(task):
+    from trueskill import TrueSkill, rate_1vs1
+
+    model = TrueSkill(draw_probability=0.0)  # the comparisons have no ties
+    fit, predict = one_by_one(
+        task, model.create_rating, lambda winner, loser: rate_1vs1(winner, loser, env=model)
+    )
+    return fit, lambda: predict(model.beta)
+
+
+def sklearn_items(task):
+    """Logistic regression on a column an item: 1 for who was shown first, −1 for the other."""
+    from scipy import sparse
+    from sklearn.linear_model import LogisticRegression
+
+    n = len(task["X"])
+    items = sparse.eye_array(n, format="csr")
+    model = LogisticRegression(fit_intercept=False)
+    return sklearn_classifier(task | {"X": np.arange(n)}, model, lambda a, b: items[a] - items[b])
+
+
 def sklearn_classifier(task, model, rows_of):
     """A classifier of "the first one won"; `rows_of(x, y)` turns features of pairs into rows."""
     X = task["X"]
     won = np.random.default_rng(0).random(len(task["winner"])) < 0.5  # both classes are needed
     first = np.where(won, task["winner"], task["loser"])
     second = np.where(won, task["loser"], task["winner"])
-    rows, test = (
-        rows_of(X[first], X[second]),
-        rows_of(X[task["test_winner"]], X[task["test_loser"]]),
-    )
+    test = rows_of(X[task["test_winner"]], X[task["test_loser"]])
     return (
-        lambda: model.fit(rows, won),
+        lambda: model.fit(rows_of(X[first], X[second]), won),
         lambda: {"log_prob": np.log(model.predict_proba(test)[:, 1])},
     )
 
@@ -227,8 +340,14 @@ CONTESTANTS = {
     "botorch evidence": botorch_evidence,
     "choix ep, no kernel": choix_ep,
     "choix ilsr": choix_ilsr,
+    "choix ilsr, dense": choix_ilsr_dense,
     "evalica Bradley–Terry": evalica_bradley_terry,
     "evalica Elo": evalica_elo,
+    "crowd-kit Bradley–Terry": crowd_kit,
+    "arena-rank": arena_rank,
+    "openskill PlackettLuce": openskill_plackett_luce,
+    "trueskill": trueskill,
+    "scikit-learn logistic, items": sklearn_items,
     "scikit-learn logistic, x − y": sklearn_logistic,
     "scikit-learn GP classifier, x − y": sklearn_gp_differences,
     "scikit-learn GP classifier, (x, y)": sklearn_gp_both,

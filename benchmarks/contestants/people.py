@@ -12,14 +12,17 @@ from scipy import sparse
 def penchant_model(task, model, with_labels=False):
     import penchant as pc
 
-    data = pc.Comparisons.from_pairs(
-        task["winner"],
-        task["loser"],
-        user=task["user"],
-        items=range(task["n_items"]),
-        users=range(task["n_users"]),
-    )
     pairs = np.column_stack([task["test_winner"], task["test_loser"]])
+
+    def fit():
+        data = pc.Comparisons.from_pairs(
+            task["winner"],
+            task["loser"],
+            user=task["user"],
+            items=range(task["n_items"]),
+            users=range(task["n_users"]),
+        )
+        model.fit(task.get("X"), data)
 
     def predict():
         predicted = {"prob": model.predict_proba(pairs, task["test_user"])}
@@ -27,7 +30,7 @@ def penchant_model(task, model, with_labels=False):
             predicted["labels"] = model.membership_.argmax(axis=1)
         return predicted
 
-    return lambda: model.fit(task.get("X"), data), predict
+    return fit, predict
 
 
 def penchant_communities(task, **options):
@@ -80,13 +83,15 @@ def penchant_pooled(task):
     """Everybody as one: what knowing the users is worth."""
     import penchant as pc
 
-    data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=range(task["n_items"]))
     model = pc.PreferenceGP()
     pairs = np.column_stack([task["test_winner"], task["test_loser"]])
-    return (
-        lambda: model.fit(task.get("X"), data),
-        lambda: {"prob": model.predict_proba(pairs)},
-    )
+
+    def fit():
+        items = range(task["n_items"])
+        data = pc.Comparisons.from_pairs(task["winner"], task["loser"], items=items)
+        model.fit(task.get("X"), data)
+
+    return fit, lambda: {"prob": model.predict_proba(pairs)}
 
 
 def wins_and_losses(task):
@@ -216,6 +221,34 @@ def implicit_als(task):
     return implicit_model(task, AlternatingLeastSquares(random_state=0))
 
 
+def sklearn_logistic(task):
+    """Logistic regression on a column an item and a column a user and item, ridge as it comes."""
+    from sklearn.linear_model import LogisticRegression
+
+    n_users, n_items = int(task["n_users"]), int(task["n_items"])
+    model = LogisticRegression(fit_intercept=False)
+
+    def columns(user, first, second):
+        row, one = np.arange(len(user)), np.ones(len(user))
+        own = n_items * (1 + user)
+        places = np.concatenate([first, own + first, second, own + second])
+        values = np.concatenate([one, one, -one, -one])
+        shape = len(user), n_items * (1 + n_users)
+        return sparse.csr_array((values, (np.tile(row, 4), places)), shape=shape)
+
+    def fit():
+        won = np.random.default_rng(0).random(len(task["user"])) < 0.5  # both classes are needed
+        first = np.where(won, task["winner"], task["loser"])
+        second = np.where(won, task["loser"], task["winner"])
+        model.fit(columns(task["user"], first, second), won)
+
+    def predict():
+        test = columns(task["test_user"], task["test_winner"], task["test_loser"])
+        return {"prob": model.predict_proba(test)[:, 1]}
+
+    return fit, predict
+
+
 CONTESTANTS = {
     "penchant CommunityGP": penchant_communities,
     "penchant CommunityGP, blocked": penchant_blocked,
@@ -227,6 +260,7 @@ CONTESTANTS = {
     "red-dwarf (Polis)": red_dwarf,
     "scikit-learn mixture by BIC": sklearn_gaussians,
     "scikit-learn DP mixture": sklearn_mixture,
+    "scikit-learn logistic, user × item": sklearn_logistic,
     "implicit BPR": implicit_bpr,
     "implicit ALS": implicit_als,
 }
