@@ -173,6 +173,15 @@ def test_em_step_has_the_gradients_direction(correlated):
     assert slope(expectation_maximize(problem, start).hyper) < 0.05 * slope(start)
 
 
+def test_em_climbs_with_features_of_users(study):
+    values = []
+    hyper = UserHyper(FREE, USER_KERNELS[1], SHARING, Probit())
+    expectation_maximize(problem_of(study), hyper, lambda n, value: values.append(value))
+    assert len(values) > 3
+    assert np.diff(values).min() > -1e-4
+    assert values[-1] > values[0] + 0.1
+
+
 def test_em_needs_a_free_covariance(study):
     problem = problem_of(study)
     hyper = UserHyper(Linear(), Constant(1.0), SHARING, Probit())
