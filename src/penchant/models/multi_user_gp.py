@@ -111,8 +111,9 @@ class MultiUserGP(UtilityModel):
         other answers predict, so that taste of their own does not count as unreliable.
     max_user_rank : int or None
         Bound on the rank of the user kernel. None: the rank that its tolerance needs, while one
-        dense system of that rank times the items' stays below 3,072. Where that is too low, a
-        warning says by how much variances and probabilities may be off.
+        dense system of that rank times the items' stays below 3,072; else as many directions of
+        users and columns of the items' factor as matter. `report_.optimizer` says by how much
+        probabilities are off, and so does a warning where it is more than .01.
     n_restarts : int
         Further random starts of the optimiser; with optimize="evidence" alone.
     engine : {"local", "ray"}
@@ -319,9 +320,10 @@ class MultiUserGP(UtilityModel):
         users = solution.prior.users
         if users.missed is not None:
             error = gp.rank_error(problem, solution)
-            note = f"the user kernel has rank {users.rows.shape[1]} of more: {error.description}"
+            note = f"the user kernel has rank {users.rows.shape[1]} of more"
             if users.depth is not None:
-                note = f"with {users.depth} of {solution.prior.rank} directions of items, " + note
+                note += f", all but the first with {users.depth} of {solution.prior.rank} columns"
+            note += f": {error.description}"
             if error.largest > gp.NOTICEABLE:
                 advice = "raise max_user_rank, or give fewer or smoother user features"
                 warn(f"{note}; {advice}", ConvergenceWarning)
