@@ -34,7 +34,7 @@ from penchant.gp import (
     UserHyper,
     UserProblem,
     gradient,
-    maximize,
+    maximize_evidence,
     solve,
 )
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs
@@ -366,7 +366,7 @@ def learn(options):
 def learned(n, m, device):
     p = problem(n, m, device, 1e-7)
     with Meter(device) as meter:
-        solution = maximize(p, ItemHyper(RBF((1.0,) * 5, 1.0), PROBIT))
+        solution = maximize_evidence(p, ItemHyper(RBF((1.0,) * 5, 1.0), PROBIT))
     report, kernel = solution.inference.report, solution.hyper.kernel
     lengths = " ".join(f"{length:.2f}" for length in kernel.lengthscale)
     return (

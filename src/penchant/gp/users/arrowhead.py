@@ -49,8 +49,8 @@ DIAGONAL_BLOCK = 256
 """Users a block, when the diagonal of their kernel is differentiated."""
 PIVOTS_A_DIRECTION = 8
 """Pivots from which each direction is taken."""
-MOST_PIVOTS = 256
-"""Pivots that are looked for in any case."""
+FEWEST_PIVOTS = 256
+"""Pivots that are looked for where the number of directions is not given."""
 STEEPEST_MIX = 100.0
 """Bound on λ_i / (λ_i − λ_j): where a direction that is kept meets one that is not, the factor has
 no derivative."""
@@ -162,12 +162,12 @@ def factor_users(
     directions with all columns are more than the limits, as many are kept as matter.
     """
     r, n_users = items.shape[1], len(users)
-    most = max(1, limits.size // r)
+    most, fewest = max(1, limits.size // r), FEWEST_PIVOTS
     if limits.max_rank is not None:
-        most = min(most, limits.max_rank)
+        most, fewest = min(most, limits.max_rank), 0
     left = kernel.diag(users)
     enough = tolerance * float(left.max())
-    rows = np.zeros((n_users, min(max(PIVOTS_A_DIRECTION * most, MOST_PIVOTS), n_users)))
+    rows = np.zeros((n_users, min(max(PIVOTS_A_DIRECTION * most, fewest), n_users)))
     pivots: list[int] = []
     for column in range(rows.shape[1]):
         pivot = int(np.argmax(left))
