@@ -48,11 +48,12 @@ def featured(n, m, **how):
     return lambda: pc.PreferenceGP(**how).fit(X, data)
 
 
-def few_answers_each():
-    """3,000 users with 5 answers each about 200 items."""
-    user = np.repeat(np.arange(3_000), 5)
-    data = pc.Comparisons.from_pairs(*pairs(200, 15_000), user=user, items=range(200))
-    return lambda: pc.MultiUserGP(**PERSONAL).fit(None, data)
+def many_items_each():
+    """50 users with 80 answers each about 400 items with five features."""
+    user, X = np.repeat(np.arange(50), 80), np.random.default_rng(1).standard_normal((400, 5))
+    data = pc.Comparisons.from_pairs(*pairs(400, 4_000), user=user, items=range(400))
+    kernel = RBF((2.0,) * 5, 4.0) + Independent(0.1)
+    return lambda: pc.MultiUserGP(kernel, progress=False).fit(X, data)
 
 
 def groups_of_items():
@@ -171,7 +172,7 @@ PATHS = [
     ("dense Laplacian of a dense graph", lambda: many_answers("probit"), rows, "DENSE_SHARE", 0),
     (
         "users among their comparisons (`PairBlock`)",
-        few_answers_each,
+        many_items_each,
         blocks,
         "SAVED_FLOPS",
         np.inf,

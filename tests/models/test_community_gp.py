@@ -453,3 +453,12 @@ def test_held_out_answers_are_predicted(data_folder, draw, personal, accuracy):
     how = {"inference": "mcmc", "personal": personal, "random_state": 0, "progress": False}
     model = CommunityGP(**how).fit(getattr(trial, "X", None), trial.train)
     assert score(model, trial).accuracy >= accuracy
+
+
+def test_communities_without_disagreement_predict_alone():
+    """Items have effects that features do not explain, and nobody differs inside a community."""
+    trial = draw_votes(30, seed=0)
+    model = CommunityGP(random_state=0, progress=False).fit(trial.X, trial.train)
+    assert model.verdict_ == "supported"
+    assert "personal taste" not in model.report_.steps
+    assert score(model, trial).accuracy >= 0.775
