@@ -50,7 +50,7 @@ from penchant.models.predictive import OutcomeProbabilities, n_rows, one_user_a_
 from penchant.models.tables import Estimates, SourceShare, shares
 from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
-from penchant.numerics.threads import threads_for
+from penchant.numerics.threads import STACKS_SIZE, threads_for
 from penchant.numerics.types import FloatArray, IntArray
 
 UserState = gp.FitState[gp.UserProblem]
@@ -262,9 +262,7 @@ class MultiUserGP(UtilityModel):
     # Learning
 
     def _learn(self, problem: gp.UserProblem, data: Comparisons) -> UserState:
-        users = problem.users
-        n_shared = 1 if users.X is None else 1 + users.X.shape[1]
-        with threads_for(len(problem.items) * n_shared):
+        with threads_for(len(problem.items), STACKS_SIZE):
             return self._state(data, problem, self._solution(problem, data))
 
     def _solution(self, problem: gp.UserProblem, data: Comparisons) -> gp.UserSolution:
@@ -296,7 +294,7 @@ class MultiUserGP(UtilityModel):
         users = Inputs(index=np.arange(some.n_users))
         votes, settings = gp.Rows.by_user(some.bare()), gp.Settings(self.inference)
         problem = gp.UserProblem.of(items, users, votes, settings)
-        with threads_for(len(items)):
+        with threads_for(len(items), STACKS_SIZE):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress, _evaluation) as watch:
                 where = (data, self.engine, self.address)

@@ -12,6 +12,9 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 ONE_THREAD_SIZE = 300
 """Up to matrices of this size one thread is about as fast as several."""
+STACKS_SIZE = 1_200
+"""The same where most of the work is stacks of small matrices. On two cores a model of people took
+half as long with one thread at 400 items, two thirds at 800, and a tenth longer at 1,500."""
 MOST_THREADS = 4
 """For long arrays: more threads would wait for memory and for Python's lock."""
 MANY_BLOCKS = 16
@@ -47,14 +50,14 @@ class _OneBlasThread:
 _ONE_BLAS_THREAD = _OneBlasThread()
 
 
-def threads_for(size: int) -> AbstractContextManager[None]:
+def threads_for(size: int, limit: int = ONE_THREAD_SIZE) -> AbstractContextManager[None]:
     """Use one BLAS thread inside the block if matrices of this size are small.
 
     Threads that share a small matrix gain little, and wait for each other by spinning: on a
     busy machine they made a fit of 200 items sixty times slower. Blocks may be nested, and several
     Python threads may be inside at once.
     """
-    return nullcontext() if size > ONE_THREAD_SIZE else _ONE_BLAS_THREAD
+    return nullcontext() if size > limit else _ONE_BLAS_THREAD
 
 
 def for_row_blocks(work: Callable[[slice], None], length: int, block: int) -> None:
