@@ -136,7 +136,7 @@ def test_directions_with_some_columns_of_the_items(
     prior = solve(problem, hyper).prior
     assert 0 < prior.depth < prior.rank
     assert prior.users.rows.shape[1] > 1
-    assert len(prior.shared.is_there.nonzero()[0]) <= problem.shared_size
+    assert len(prior.shared.mask.nonzero()[0]) <= problem.shared_size
     assert_equals_dense(problem, hyper, dense)
     check_gradient(problem, hyper, rtol=1e-6, atol=5e-6)
 

@@ -312,11 +312,9 @@ class SharedPrior:
         return cls(factor, rank, r if depth is None else min(depth, r), found, device)
 
     @cached_property
-    def is_there(self) -> BoolArray:
+    def mask(self) -> BoolArray:
         """(r_u, r) which entries W has."""
-        found = np.ones((self.rank, self.factor.shape[1]), dtype=bool)
-        found[1:, self.depth :] = False
-        return found
+        return entries(self.rank, self.factor.shape[1], self.depth)
 
     @property
     def over_items(self) -> bool:
@@ -386,7 +384,7 @@ class SharedPrior:
             S = self._precision(information, part)
             if len(border.corner):
                 pull = linalg.multiply(border.cross.reshape(-1, len(part.items)), part.factor)
-                pull = pull.reshape(-1, *self.is_there.shape)[:, self.is_there]
+                pull = pull.reshape(-1, *self.mask.shape)[:, self.mask]
                 S = linalg.bordered(S, pull.T, border.corner)
             factors.append(linalg.cholesky(S))
         lowers, jitters = zip(*factors, strict=True)
@@ -500,14 +498,14 @@ class SharedState:
         """Effects b (q,) and W (r_u, r): S⁻¹ applied to what pulls at the effects, (q,), and to
         Σ_u φ_u x_uᵀ G, given the (r_u, n) before G."""
         q, effects = len(pull), pull
-        shared = np.zeros(self.prior.is_there.shape)
+        shared = np.zeros(self.prior.mask.shape)
         for part, lower in zip(self.prior.parts, self.lowers, strict=True):
             own = linalg.multiply(np.ascontiguousarray(collected[:, part.items]), part.factor)
-            is_there = self.prior.is_there[:, part.columns]
-            right = np.append(pull, own[is_there])
+            mask = self.prior.mask[:, part.columns]
+            right = np.append(pull, own[mask])
             w = linalg.solve_lower(lower, linalg.solve_lower(lower, right), transposed=True)
             own[:] = 0.0
-            own[is_there] = w[q:]
+            own[mask] = w[q:]
             effects, shared[:, part.columns] = w[:q], own
         return effects, shared
 
@@ -517,8 +515,8 @@ class SharedState:
         q, (lower,) = self.n_effects, self.lowers
         half = linalg.solve_lower(lower, np.eye(len(lower), q))
         cov = linalg.to_numpy(linalg.solve_lower(lower, half, transposed=True))
-        with_W = np.zeros((q, *self.prior.is_there.shape))
-        with_W[:, self.prior.is_there] = cov[q:].T
+        with_W = np.zeros((q, *self.prior.mask.shape))
+        with_W[:, self.prior.mask] = cov[q:].T
         return cov[:q], with_W
 
     @cached_property
@@ -553,6 +551,22 @@ class SharedState:
             return Shared(common, C[:0, :0], C[:0, None, :0])
         cross = linalg.contiguous(linalg.multiply(part.there, C[:r, r:]))
         return Shared(common, cross, batched.split_blocks(C[r:, r:], prior.rank - 1))
+
+
+def entries(rank: int, r: int, depth: int) -> BoolArray:
+    """(r_u, r) which entries W has: the first row, and the first columns."""
+    found = np.ones((rank, r), dtype=bool)
+    found[1:, depth:] = False
+    return found
+
+
+def variance_by_column(
+    personal: FloatArray, beyond: FloatArray | float, r: int, depth: int
+) -> FloatArray:
+    """(k, r) variances of users' own weights of Φ's columns: a_u, and a_u + c_u from `depth` on."""
+    found = np.repeat(personal[:, None], r, axis=1)
+    found[:, depth:] += np.reshape(beyond, (-1, 1))
+    return found
 
 
 # One block of users
@@ -758,17 +772,11 @@ class ArrowPrior:
         if F is None:
             rows = block.rows(self._items_there, some)
             if beyond is not None:
-                rows = batched.scale_columns_stack(rows, np.sqrt(self._by_column(block)))
+                every = np.broadcast_to(personal, (k,))
+                variance = variance_by_column(every, beyond, self.rank, self.depth)
+                rows = batched.scale_columns_stack(rows, np.sqrt(variance))
             F = batched.triangle_stack(rows)
         return F if beyond is not None else batched.scale_stack(F, np.sqrt(personal))
-
-    def _by_column(self, block: Block) -> FloatArray:
-        """(k, r) variance of each user's own weights of Φ's columns."""
-        k, (personal, beyond) = block.shape[0], (self.personal(block), self.beyond(block))
-        found = np.repeat(np.broadcast_to(personal, (k,))[:, None], self.rank, axis=1)
-        if beyond is not None:
-            found[:, self.depth :] += beyond[:, None]
-        return found
 
     @cached_property
     def _kept_factors(self) -> tuple[FloatArray, ...]:

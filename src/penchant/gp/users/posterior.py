@@ -22,7 +22,12 @@ from penchant.gp.posterior import (
 )
 from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
-from penchant.gp.users.arrowhead import eliminate, outer_products
+from penchant.gp.users.arrowhead import (
+    eliminate,
+    entries,
+    outer_products,
+    variance_by_column,
+)
 from penchant.gp.users.blocks import Block, arrange
 from penchant.kernels import Constant, Inputs, Kernel
 from penchant.likelihoods import Likelihood
@@ -204,11 +209,10 @@ class ItemCovariances:
         return r if rank == 1 else (len(self.shared_lower) - r) // (rank - 1)
 
     @cached_property
-    def is_there(self) -> BoolArray:
+    def mask(self) -> BoolArray:
         """(r_u, r) which entries W has; they stand row by row in `shared_lower`."""
-        found = np.ones(self.shared_mean.shape, dtype=bool)
-        found[1:, self.depth :] = False
-        return found
+        rank, r = self.shared_mean.shape
+        return entries(rank, r, self.depth)
 
     @cached_property
     def _shared_cov(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -247,7 +251,7 @@ class ItemCovariances:
         below = -multiply(self.effects.coupled(self.shared_lower), half)
         with_W = np.zeros((len(half), *self.shared_mean.shape))
         solved = solve_lower(self.shared_lower, below, transposed=True)
-        with_W[:, self.is_there] = np.sqrt(self.sharing) * solved.T
+        with_W[:, self.mask] = np.sqrt(self.sharing) * solved.T
         return gram(half) + gram(below), with_W
 
     def effects_with(self, phi: FloatArray, features: FloatArray) -> FloatArray:
@@ -671,8 +675,7 @@ class UserPosteriors:
         (mean,), (shared,) = self.covariances.shared(known.phi)
         (R,), (alpha,) = to_numpy(known.R), to_numpy(known.alpha)
         factor, is_later = self.covariances.known_factor[known.items[0]], user >= self.n_fitted
-        variance = np.full(len(mean), known.own.personal[0])
-        variance[self.covariances.depth :] += known.own.beyond[0]
+        (variance,) = variance_by_column(*known.own, len(mean), self.covariances.depth)
         prior = np.diag(variance)
         if is_later:  # W has not seen these sites, so that they act on the shared part as well
             prior += shared

@@ -19,7 +19,7 @@ from penchant.gp.protocol import Report, Settings
 from penchant.gp.rows import Rows, match
 from penchant.gp.rules import RULES, Sites
 from penchant.gp.update import Weights
-from penchant.gp.users.arrowhead import eliminate
+from penchant.gp.users.arrowhead import eliminate, variance_by_column
 from penchant.gp.users.blocks import arrange
 from penchant.gp.users.posterior import UserPosteriors, UserSites
 from penchant.gp.users.problem import UserProblem
@@ -160,9 +160,9 @@ def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> Us
     user = vote.user
     (phi,) = posteriors.user_features(user)
     e, own_mean, own_var = _own(posteriors, vote)
-    is_there = posteriors.covariances.is_there
-    shared = Weights(posteriors.shared_mean[is_there], posteriors.shared_lower)
-    z, mean, var = shared.along(np.sqrt(posteriors.sharing) * np.outer(phi, e)[is_there])
+    mask = posteriors.covariances.mask
+    shared = Weights(posteriors.shared_mean[mask], posteriors.shared_lower)
+    z, mean, var = shared.along(np.sqrt(posteriors.sharing) * np.outer(phi, e)[mask])
     is_fitted = user[0] < posteriors.n_fitted
     if is_fitted:
         marginal = mean + own_mean, var + own_var
@@ -180,19 +180,18 @@ def _answered(posteriors: UserPosteriors, vote: Rows, row: int, rule: str) -> Us
         return posteriors.changed(sites=sites)
     weaken = 1.0 + tau * own_var
     shared = shared.with_site(z, tau / weaken, (nu - tau * (own_mean + float(mean[0]))) / weaken)
-    shared_mean = np.zeros(is_there.shape)
-    shared_mean[is_there] = shared.mean
+    shared_mean = np.zeros(mask.shape)
+    shared_mean[mask] = shared.mean
     return posteriors.changed(sites=sites, shared_mean=shared_mean, shared_lower=shared.lower)
 
 
 def _own(posteriors: UserPosteriors, vote: Rows) -> tuple[FloatArray, float, float]:
     """e (r,), dᵀC(own shifts) and dᵀC d, by the k answers that the user gave: O(k r + k³)."""
     sites, user, depth = posteriors.sites, vote.user, posteriors.covariances.depth
-    (personal,), (beyond,) = posteriors.own(user, posteriors.user_features(user))
+    own = posteriors.own(user, posteriors.user_features(user))
     mine = np.flatnonzero(sites.user == user[0])
     factor = posteriors.covariances.known_factor
-    variance = np.full(factor.shape[1], personal)  # Λ
-    variance[depth:] += beyond
+    (variance,) = variance_by_column(*own, factor.shape[1], depth)  # Λ
     D = factor[sites.winner[mine]] - factor[sites.loser[mine]]
     (d,) = factor[vote.winner] - factor[vote.loser]
     weight = sites.weight[mine]
