@@ -19,6 +19,7 @@ import numpy as np
 
 from penchant.errors import DataError
 from penchant.kernels.inputs import Inputs
+from penchant.numerics import linalg
 from penchant.numerics.linalg import diagonal, inner
 from penchant.numerics.optimize import PRIOR_SPREAD, weak_prior
 from penchant.numerics.types import FloatArray
@@ -363,6 +364,30 @@ class Product(Combination):
             others = reduce(operator.mul, matrices[:i] + matrices[i + 1 :], G)
             gradients.append(kernel._pullback(A, others, B))
         return np.concatenate(gradients)
+
+
+SPARE_PIVOTS, FEWEST_CANDIDATES = 4, 2_000
+"""The pivots of a bounded factor are chosen among so many times as many items, at least so many."""
+
+
+def bounded_factor(
+    kernel: Kernel, items: Inputs, rank: int, tolerance: float
+) -> linalg.PivotedCholesky:
+    """Factor of at most `rank` columns, through pivots among a sample of the items (Nyström).
+
+    An even spread over the order of the items keeps the choice deterministic and cheap.
+    """
+    n = len(items)
+    spread = np.linspace(0, n - 1, min(n, max(SPARE_PIVOTS * rank, FEWEST_CANDIDATES))).round()
+    candidates = np.unique(spread.astype(np.intp))
+    found = linalg.pivoted_cholesky(kernel(items.take(candidates)), tolerance, max_rank=rank)
+    pivots = candidates[found.pivots]
+    others = np.setdiff1d(np.arange(n), pivots)
+    cross = kernel(items.take(others), items.take(pivots))
+    rest = linalg.solve_lower(found.lower, cross.T, overwrite=True).T
+    left = kernel.diag(items.take(others)) - linalg.row_squares(rest)
+    rows = linalg.stack_rows(found.lower, rest)
+    return linalg.PivotedCholesky(rows, np.append(pivots, others), float(left.max(initial=0.0)))
 
 
 def known_kernels() -> dict[str, type[Kernel]]:

@@ -626,7 +626,8 @@ DIRECTIONS = 4
 def taste_kernel(items: Inputs) -> Kernel:
     """The item covariance of users: a free one where items have no features or relations."""
     if items.X is not None or items.relations:
-        return default_kernel(items) + Independent()
+        found = default_kernel(items)
+        return found if gp.are_very_many(items) else found + Independent()
     return FreeCovariance.of(np.eye(len(items))) if len(items) <= FREE_ITEMS else Independent()
 
 
@@ -698,8 +699,12 @@ def _choose_covariance(
         return known._replace(kernel=covariance)
 
     if kernel == "free":
+        if gp.are_very_many(items):
+            raise DataError(f"kernel='free' between {n:,} items: it suits up to {FREE_ITEMS}")
         return gp.scaled_start(problem, simplest, free, watch)
     others: dict[str, gp.Start] = {}
+    if gp.are_very_many(items):  # independent ones have a factor of full rank
+        return gp.CovarianceChoice("features", start, start.theta, {})
     if items.X is not None or items.relations:
         others["features"] = lambda _: start
     if fewest < n <= most:

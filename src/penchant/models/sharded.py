@@ -87,7 +87,7 @@ def learn_shards(
     hyper = solution.hyper
     arrow = solution.prior.without_users()
     size = problem.edges.choice_size
-    load = partial(_user_part, data.files, gp.tied_items(arrow.item_covariance), size)
+    load = partial(_user_part, data.files, arrow.tied, size)
     folder = data.files.folder / f"sites-{token_hex(8)}"
     folder.mkdir()
     parts = Parts(load, data.groups, data.files.folder, data.max_memory, data.is_kept)

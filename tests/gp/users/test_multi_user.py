@@ -190,7 +190,7 @@ def test_em_needs_a_free_covariance(study):
 
 
 def test_too_many_items_are_refused(study, monkeypatch):
-    monkeypatch.setattr("penchant.gp.users.problem.MAX_ITEMS", 5)
+    monkeypatch.setattr("penchant.gp.users.problem.X", 5)
     with pytest.raises(DataError, match="6 items"):
         problem_of(study)
 

@@ -19,6 +19,7 @@ from penchant.gp.effects import Covariates, Runs
 from penchant.gp.posterior import Basis
 from penchant.gp.rows import Operator, Rows
 from penchant.kernels import Independent, Inputs, Kernel
+from penchant.kernels.base import bounded_factor
 from penchant.numerics import linalg
 from penchant.numerics.dispatch import CPU, check_room
 from penchant.numerics.threads import for_row_blocks
@@ -271,7 +272,8 @@ def factor_prior(
     compared = universe.take(edges.items)
     p, m = len(edges.items), len(edges)
     if max_rank is not None and max_rank < min(p, m):
-        return _bounded_prior(kernel, compared, edges, max_rank, tolerance)
+        chosen = bounded_factor(kernel, compared, max_rank, tolerance)
+        return _item_prior(edges, chosen, is_bounded=True)
     check_room(universe.device, min(p, m) if edges.sides is None else p)
     if m >= p and isinstance(kernel, Independent) and universe.device is CPU:
         scale = np.diag(np.full(p, np.sqrt(kernel.variance)))  # Φ = σI: there is nothing to factor
@@ -292,21 +294,3 @@ def _item_prior(edges: Rows, chosen: linalg.PivotedCholesky, is_bounded: bool = 
     design = edges.operator(np.argsort(chosen.order))
     basis = Basis(edges.items[chosen.pivots], None, chosen.lower)
     return ItemPrior(chosen, basis, design, is_bounded)
-
-
-def _bounded_prior(
-    kernel: Kernel, compared: Inputs, edges: Rows, rank: int, tolerance: float
-) -> ItemPrior:
-    p = len(edges.items)
-    # an even spread over the item order keeps the choice deterministic and cheap
-    spread = np.linspace(0, p - 1, min(p, max(4 * rank, 2_000))).round()
-    candidates = np.unique(spread.astype(np.intp))
-    found = linalg.pivoted_cholesky(kernel(compared.take(candidates)), tolerance, max_rank=rank)
-    pivots = candidates[found.pivots]
-    others = np.setdiff1d(np.arange(p), pivots)
-    cross = kernel(compared.take(others), compared.take(pivots))
-    rest = linalg.solve_lower(found.lower, cross.T, overwrite=True).T
-    left = kernel.diag(compared.take(others)) - linalg.row_squares(rest)
-    rows = linalg.stack_rows(found.lower, rest)
-    chosen = linalg.PivotedCholesky(rows, np.append(pivots, others), float(left.max(initial=0.0)))
-    return _item_prior(edges, chosen, is_bounded=True)

@@ -19,6 +19,9 @@ Where W would be too large, the first direction of Φ_u, that of most variance, 
 each user's own, too: deviations have the covariance a_u K_x + c_u Φ₂Φ₂ᵀ with
 a_u = (1−ρ) + ρ missed_u and c_u = ρ Σ φ_uk² over the directions k but the first.
 
+Where items are very many, Φ has few columns, and no array has the size items × items: what would be
+looked up in one is a product of rows of Φ.
+
 Effects of order and of covariates join W: with rows g = A f + zᵀb and X = Aᵀ D z of a user, b and W
 are coupled by Σ_u φ_u ⊗ (√ρ Φᵀ Jᵀ X), and b's own precision is I + Zᵀ D Z − Σ_u Xᵀ C X. The weights
 b stand before W in one Cholesky factor.
@@ -33,7 +36,7 @@ import numpy as np
 from scipy.linalg import svd
 
 from penchant.gp.effects import Covariates
-from penchant.gp.users.blocks import Arrangement, Block
+from penchant.gp.users.blocks import Arrangement, Block, tied_items
 from penchant.kernels import Inputs, Kernel
 from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
@@ -238,14 +241,36 @@ def _kept(losses: FloatArray, limits: SharedSize) -> tuple[int, int]:
     return most, -depth
 
 
+# Very many items
+
+MOST_ITEMS = 5_000
+"""Up to so many, arrays of items × items are made."""
+FEW_COLUMNS = 300
+"""Of the factor of more items."""
+ROWS_SIZE = 2**26
+"""Most numbers about W by rows of the factor: r_u² r n."""
+
+
+def are_very_many(items: Inputs) -> bool:
+    """Whether no array of items × items is made."""
+    return len(items) > MOST_ITEMS
+
+
+def size_by_rows(factor: FloatArray, size: int) -> int:
+    """The bound on the size of W by which sums over rows of the factor fit in memory, too."""
+    n, r = factor.shape
+    return min(size, r * max(1, int(np.sqrt(ROWS_SIZE / (n * r)))))
+
+
 # The shared part: W, its prior through the items' factor, and its posterior.
 #
 # With G = √ρ Φ and G₁ its first columns, W has (r_u, r) entries, of which the first row and the
 # first columns are there. S = I + Σ_u D_uᵀ R_u D_u with D_u the columns φ_u0 G, φ_u1 G₁, φ_u2 G₁, …
 # Of users who share one direction, or of as many columns as items, Σ φφᵀ ⊗ R is added up over items
 # and contracted with G once. Else only the first direction is, and the others are contracted user
-# by user, so that no array of (r_u², n, n) exists. Where items fall into parts that nothing ties
-# together and users share one direction, S falls into parts, too.
+# by user, so that no array of (r_u², n, n) exists. Of very many items Σ φφᵀ ⊗ GᵀR is added up over
+# the rows of G. Where items fall into parts that nothing ties together and users share one
+# direction, S falls into parts, too.
 
 
 class SharedPart(NamedTuple):
@@ -267,6 +292,9 @@ class Shared(NamedTuple):
     G C_ij Gᵀ. Else common is that of the first direction, (1, n, n). With φ the others, cross of
     information is (d, s, n) Σ φ_u0 φ_u G₁ᵀR_u, others (d², s, s) Σ φ_u φ_uᵀ G₁ᵀR_u G₁; cross of the
     covariance is (n, d·s) G C₀ᵢ, others C_ij.
+
+    By rows of G there is no common; cross of information is (r_u², r, n) Σ φ_u φ_uᵀ ⊗ GᵀR_u, that
+    of the covariance (n, r_u²·r) G C_ij with others (r_u², r, r) C_ij.
     """
 
     common: FloatArray
@@ -278,7 +306,7 @@ class Shared(NamedTuple):
 class SharedPrior:
     """W ~ N(0, I), seen as G Wᵀ. factor: G, (n, r); rank: r_u; depth: s, the columns that
     directions but the first have; device: of users' stacks, of the information about W, and of its
-    covariance.
+    covariance; by_rows: whether sums are over the rows of G.
     """
 
     factor: FloatArray
@@ -286,6 +314,7 @@ class SharedPrior:
     depth: int
     parts: tuple[SharedPart, ...]
     device: Device = CPU
+    by_rows: bool = False
 
     @classmethod
     def of(
@@ -295,6 +324,7 @@ class SharedPrior:
         parts: tuple[IntArray, ...] | None,
         device: Device = CPU,
         depth: int | None = None,
+        by_rows: bool = False,
     ) -> "SharedPrior":
         """From the items of each part; None: all in one part. See `benchmarks/paths.py`."""
         n, r = factor.shape
@@ -309,7 +339,7 @@ class SharedPrior:
             split = [(np.arange(n), np.arange(r))]
         blocks = [(*each, factor[np.ix_(*each)]) for each in split]
         found = tuple(SharedPart(*each, device.matrix(each[2])) for each in blocks)
-        return cls(factor, rank, r if depth is None else min(depth, r), found, device)
+        return cls(factor, rank, r if depth is None else min(depth, r), found, device, by_rows)
 
     @cached_property
     def mask(self) -> BoolArray:
@@ -320,7 +350,7 @@ class SharedPrior:
     def over_items(self) -> bool:
         """Whether information is added up over items, not over columns of the factor."""
         n, r = self.factor.shape
-        return self.rank == 1 or self.depth == r == n
+        return not self.by_rows and (self.rank == 1 or self.depth == r == n)
 
     @property
     def flops(self) -> float:
@@ -334,6 +364,8 @@ class SharedPrior:
         shapes = (1, n, n), (d, s, n), (d * d, s, s)
         if self.over_items:
             shapes = (self.rank**2, n, n), (0, 0, n), (0, 0, 0)
+        if self.by_rows:
+            shapes = (0, n, n), (self.rank**2, s, n), (0, 0, 0)
         return Shared(*(self.device.matrix(np.zeros(shape)) for shape in shapes))
 
     @cached_property
@@ -346,13 +378,21 @@ class SharedPrior:
         if self.over_items:
             return
         k, p = block.shape
-        step = max(1, self.device.stack_size // (p * (self.rank - 1) * self.depth))
+        wide = self.rank**2 if self.by_rows else self.rank - 1
+        step = max(1, self.device.stack_size // (p * wide * self.depth))
         for start in range(0, k, step):
             some = slice(start, min(start + step, k))
             yield some, block.rows(self._first_there, some)
 
     def pick(self, block: Block, phi: FloatArray, covariance: Shared) -> FloatArray:
         """(k, p, p): D_u C D_uᵀ of a block's users at their points."""
+        if self.by_rows:
+            outer = outer_products(phi)
+            some_rows = (
+                (batched.mix_rows(self.cross_rows(block, covariance, some), outer[some]), G)
+                for some, G in self.first_columns(block)
+            )
+            return batched.join_stacks(*(batched.multiply_stack(x, G.mT) for x, G in some_rows))
         weights = outer_products(phi) if self.over_items else phi[:, :1] ** 2
         picked = block.weighted_pick(weights, covariance.common)
         for some, G in self.first_columns(block):
@@ -400,6 +440,12 @@ class SharedPrior:
 
     def _precision(self, information: Shared, part: SharedPart) -> FloatArray:
         """The block of S that is about one part; of all of it the lower triangle."""
+        if self.by_rows:
+            k, (s, n) = self.rank, information.cross.shape[1:]
+            blocks = linalg.multiply(information.cross.reshape(k * k * s, n), part.there)
+            S = batched.join_blocks(blocks.reshape(k, k, s, s))
+            linalg.add_to_diagonal(S, 1.0)
+            return S
         found = batched.multiply_stack(part.there.T, self.over_part(information, part))
         S = batched.join_blocks(batched.multiply_stack(found, part.there))
         if not self.over_items:
@@ -422,6 +468,11 @@ class SharedSum:
     def add(self, block: Block, phi: FloatArray, R: FloatArray) -> None:
         """A block's users: φ (k, r_u) and R (k, p, p)."""
         common, cross, _ = self._sum
+        if self.prior.by_rows:
+            outer = outer_products(phi)
+            for some, G in self.prior.first_columns(block):
+                cross += block.collect_rows(batched.multiply_stack(R[some], G), outer[some], some)
+            return
         weights = outer_products(phi) if self.prior.over_items else phi[:, :1] ** 2
         common += block.weighted_sum(weights, R)
         for some, G in self.prior.first_columns(block):
@@ -526,6 +577,11 @@ class SharedState:
         for part, joint in zip(prior.parts, self.lowers, strict=True):
             lower, r = linalg.trailing_block(joint, self.n_effects), len(part.columns)
             C = linalg.mirrored(linalg.inverse_of_lower(lower))
+            if prior.by_rows:
+                others = batched.split_blocks(C, prior.rank)
+                beside = linalg.contiguous(others.swapaxes(0, 1).reshape(r, -1))
+                cross = linalg.contiguous(linalg.multiply(part.there, beside))
+                return prior.nothing()._replace(cross=cross, others=others)
             flat = batched.split_blocks(C, prior.rank) if prior.over_items else C[None, :r, :r]
             flat = batched.multiply_stack(batched.multiply_stack(part.there, flat), part.there.T)
             if total is not None:
@@ -535,10 +591,14 @@ class SharedState:
     @cached_property
     def marginal(self) -> tuple[Shared, FloatArray]:
         """Covariance of W without its `common`, effects being unknown; with these, (q, d, s)."""
-        q, d = self.n_effects, self.prior.rank - 1
-        if not q or self.prior.over_items:
-            return self.covariance, np.zeros((0, d, self.prior.depth))
+        prior = self.prior
+        q, d = self.n_effects, prior.rank if prior.by_rows else prior.rank - 1
+        if not q or prior.over_items:
+            return self.covariance, np.zeros((0, d, prior.depth))
         C = linalg.mirrored(linalg.inverse_of_lower(self.lowers[0] + 0.0))
+        if prior.by_rows:
+            found = self.covariance._replace(others=batched.split_blocks(C[q:, q:], d))
+            return found, linalg.to_numpy(C[:q, q:]).reshape(q, d, -1)
         with_effects = linalg.to_numpy(C[:q, q + self.prior.factor.shape[1] :])
         found = self._arranged(self.covariance.common, C[q:, q:])
         return found, with_effects.reshape(q, d, -1)
@@ -648,7 +708,8 @@ class ArrowPrior:
 
     items: K_x = Φ Φᵀ; users: the rows φ_u and the variances that they leave out; sharing: ρ;
     arranged: the users in blocks, and the parts of items that nothing ties together; device: where
-    the arrays of users and S live (those of items alone are NumPy's); shown: points of effects.
+    the arrays of users and S live (those of items alone are NumPy's); shown: points of effects;
+    by_rows: whether items are too many for arrays of items × items.
     """
 
     items: linalg.PivotedCholesky
@@ -657,6 +718,7 @@ class ArrowPrior:
     arranged: Arrangement
     device: Device = CPU
     shown: Covariates | None = None
+    by_rows: bool = False
     space: ClassVar[str] = "users × items"
 
     @property
@@ -666,8 +728,8 @@ class ArrowPrior:
 
     @property
     def residual(self) -> float:
-        """The largest variance of a user that the users' factor leaves out."""
-        return self.users.residual
+        """The largest variance that the users' factor leaves out, or the items'."""
+        return max(self.users.residual, self.items.residual if self.by_rows else 0.0)
 
     @cached_property
     def item_factor(self) -> FloatArray:
@@ -694,6 +756,13 @@ class ArrowPrior:
         """Φ Φᵀ, (n, n)."""
         return linalg.gram(self.item_factor.T)
 
+    @cached_property
+    def tied(self) -> IntArray:
+        """(n,) labels of items that the prior ties together."""
+        if self.by_rows:
+            return np.zeros(len(self.item_factor), dtype=np.intp)
+        return tied_items(self.item_covariance)
+
     @property
     def depth(self) -> int:
         """s, how many columns of Φ all directions have."""
@@ -705,7 +774,8 @@ class ArrowPrior:
         """The prior of W, seen through √ρ Φ."""
         factor = np.sqrt(self.sharing) * self.item_factor
         parts = self.arranged.parts if self.shown is None else None  # effects tie all together
-        return SharedPrior.of(factor, self.users.rows.shape[1], parts, self.device, self.depth)
+        how = (self.users.rows.shape[1], parts, self.device, self.depth, self.by_rows)
+        return SharedPrior.of(factor, *how)
 
     @property
     def effect_rows(self) -> FloatArray:
@@ -763,7 +833,11 @@ class ArrowPrior:
         personal, beyond = self.personal(block), self.beyond(block)
         some = slice(1) if block.same_items and beyond is None else slice(k)
         F = None
-        if p < self.rank:
+        if self.by_rows:
+            if p < self.rank:
+                rows = block.rows(self._items_there, some)
+                F = batched.try_cholesky_stack(batched.multiply_stack(rows, rows.mT))
+        elif p < self.rank:
             K = block.within(self.covariance_there, some)
             if beyond is not None:
                 K = batched.scale_stack(K, personal)

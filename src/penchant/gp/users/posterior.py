@@ -8,7 +8,7 @@ size users × r² is stored.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from penchant.gp.posterior import (
 from penchant.gp.rows import Rows
 from penchant.gp.rules import Sites
 from penchant.gp.users.arrowhead import (
+    are_very_many,
     eliminate,
     entries,
     outer_products,
@@ -265,10 +266,9 @@ class ItemCovariances:
 
         items: (k, p) positions of fitted items.
         """
-        cells = items[:, :, None], items[:, None, :]
-        K = scale_stack(self._there("_prior")[cells], own.personal)
+        K = scale_stack(self._within("_prior", items), own.personal)
         if self._has_beyond:
-            K = K + scale_stack(self._there("_prior_beyond")[cells], own.beyond)
+            K = K + scale_stack(self._within("_prior_beyond", items), own.beyond)
         return K if phi is None else K + self.shared_within(phi, items)
 
     def shared_mean_at(self, phi: FloatArray, items: IntArray) -> FloatArray:
@@ -303,7 +303,7 @@ class ItemCovariances:
             through = multiply_stack(rows, self.device.matrix(self.shared(phi)[1]))
             across = multiply_stack(through, self._there("known_factor")[items].mT)
             within = row_products_stack(through, rows)
-        if self.target is not self.items:  # of those the pivots explain everything
+        if self.target is not self.items or self._by_rows:  # else the pivots explain everything
             left = prior - np.einsum("ij,ij->i", features, features)
             rest = np.where(left > 1e-9 * prior, left, 0.0)  # less is of the size of rounding
             unseen = self.sharing * np.einsum("kq,kq->k", phi, phi)
@@ -324,15 +324,39 @@ class ItemCovariances:
     ) -> FloatArray:
         """(k, t, p): of a matrix (t, n) the columns of each user's items, all rows or a
         difference of two."""
+        if self._by_rows:
+            rows, known = map(self._there, self._FACTORS[name])
+            rows = rows[None] if pairs is None else (rows[pairs[0]] - rows[pairs[1]])[:, None]
+            return multiply_stack(rows, known[items].mT)
         matrix = self._there(name)
         if pairs is None:
             return take_columns_stack(matrix, items)
         first, second = pairs
         return (matrix[first[:, None], items] - matrix[second[:, None], items])[:, None]
 
+    def _within(self, name: str, items: IntArray) -> FloatArray:
+        """(k, p, p): of a matrix (n, n) what stands between the items of each user."""
+        if self._by_rows:
+            rows, known = (self._there(each)[items] for each in self._FACTORS[name])
+            return multiply_stack(rows, known.mT)
+        return self._there(name)[items[:, :, None], items[:, None, :]]
+
+    _FACTORS: ClassVar = {
+        "_prior": ("known_factor", "known_factor"),
+        "_cross": ("_features", "known_factor"),
+        "_single_known": ("_known_half", "_known_half"),
+        "_single_across": ("_half", "_known_half"),
+    }
+    """By rows each matrix is the product of two, A Bᵀ."""
+
+    @property
+    def _by_rows(self) -> bool:
+        """Whether no matrix of items × items is made."""
+        return are_very_many(self.items)
+
     def _kernel_between(self, first: IntArray, second: IntArray) -> FloatArray:
         """(k,) prior covariances of target items."""
-        if self.target is self.items:
+        if self.target is self.items and not self._by_rows:
             return self._prior[first, second]
         return self.kernel.paired(self.target.take(first), self.target.take(second))
 
@@ -340,8 +364,7 @@ class ItemCovariances:
         """(k, p, p) covariance of the shared utilities of users φ at fitted items."""
         if self._is_single:
             scale = self.sharing * phi[:, 0] ** 2
-            picked = self._there("_single_known")[items[:, :, None], items[:, None, :]]
-            return scale_stack(picked, scale)
+            return scale_stack(self._within("_single_known", items), scale)
         factor = self._there("known_factor")[items]
         inner = multiply_stack(factor, self.device.matrix(self.shared(phi)[1]))
         return multiply_stack(inner, factor.mT)
@@ -357,6 +380,9 @@ class ItemCovariances:
         own = self.kernel.diag(self.target)
         if not self.relative:
             return own
+        if self._by_rows:  # of what the pivots leave unexplained, no covariances
+            features = self._features + self.known_factor.mean(axis=0)
+            return own - linalg.row_squares(features) + linalg.row_squares(self._features)
         # K_tt − 2 K_t· + K_··, a dot for the mean over fitted items; `_cross` is K_tj − K_·j
         return own - 2.0 * self._cross.mean(axis=1) - self._prior.mean()
 
@@ -398,19 +424,24 @@ class ItemCovariances:
         return self.sharing**0.5 * multiply(self.shared_mean, self._features.T)
 
     @cached_property
-    def _single_half(self) -> FloatArray:
-        """(r, n) with halfᵀ half the covariance of the one shared utility of fitted items."""
-        return solve_lower(self.shared_lower, self.known_factor.T)
+    def _known_half(self) -> FloatArray:
+        """(n, r) with half halfᵀ the covariance of the one shared utility of fitted items."""
+        return solve_lower(self.shared_lower, self.known_factor.T).T
+
+    @cached_property
+    def _half(self) -> FloatArray:
+        """(t, r) the same of the target items."""
+        return solve_lower(self.shared_lower, self._features.T).T
 
     @cached_property
     def _single_known(self) -> FloatArray:
-        return gram(self._single_half)
+        return gram(self._known_half.T)
 
     @cached_property
     def _single_across(self) -> FloatArray:
         if self.target is self.items and not self.relative:
             return self._single_known
-        return multiply(solve_lower(self.shared_lower, self._features.T).T, self._single_half)
+        return multiply(self._half, self._known_half.T)
 
     @cached_property
     def _single_var(self) -> FloatArray:
@@ -546,11 +577,19 @@ class UserPosteriors:
         shared = self.shared_utilities(np.eye(phi.shape[1]))
         shared -= shared.mean(axis=1, keepdims=True)
         between = np.atleast_2d(np.cov(phi.T, bias=True))
-        K = self.kernel(self.target)
-        own = np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean()
+        own = self.own_variances()
         variance = (1.0 - self.sharing) * own
         variance += np.einsum("ki,ki->i", shared, multiply(between, shared))
         return np.sqrt(np.maximum(variance, 0.0))
+
+    def own_variances(self) -> FloatArray:
+        """(t,) variances of the target items relative to their average, in units of ρ."""
+        if are_very_many(self.target):
+            features = self.item_basis.features(self.kernel, self.items, self.target)
+            left = self.kernel.diag(self.target) - linalg.row_squares(features)
+            return linalg.row_squares(features - features.mean(axis=0)) + np.maximum(left, 0.0)
+        K = self.kernel(self.target)
+        return np.asarray(np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean())
 
     def _posterior(
         self, mean: FloatArray, cov: FloatArray, scale: float, with_effects: FloatArray

@@ -20,7 +20,8 @@ from penchant.gp.users import arrowhead
 from penchant.gp.users.arrowhead import ArrowPrior, ArrowState
 from penchant.gp.users.blocks import Arrangement, Block, tied_items
 from penchant.gp.users.posterior import UserPosteriors, UserSites
-from penchant.kernels import FreeCovariance, Inputs, Kernel
+from penchant.kernels import FreeCovariance, Independent, Inputs, Kernel
+from penchant.kernels.base import bounded_factor
 from penchant.likelihoods import Likelihood
 from penchant.numerics import batched, linalg
 from penchant.numerics.dispatch import CPU, Device
@@ -42,7 +43,8 @@ class Slopes(NamedTuple):
 
     common: (n, n) by what users share along the first direction; others: (n, s), X Φ₁ of X by what
     they share along the others, φ_uᵀφ_v Φ₁Φ₁ᵀ; personal, beyond: (n, n) by K_x and by Φ₂Φ₂ᵀ in
-    users' own deviations; own, own_beyond: (U,) by the variances of each user's own deviation.
+    users' own deviations; own, own_beyond: (U,) by the variances of each user's own deviation. By
+    rows of Φ, others is about all directions, and personal is (n, r), X Φ.
     """
 
     common: FloatArray
@@ -69,12 +71,13 @@ def outer_vectors(state: ArrowState, mean_slopes: FloatArray | None = None) -> S
 def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     """Derivatives by the covariances between items."""
     prior = state.prior
-    n, n_users = len(prior.item_factor), len(prior.users.rows)
-    own_parts, by_user = np.zeros((2, n, n)), np.zeros((2, n_users))
+    (n, r), n_users, by_rows = prior.item_factor.shape, len(prior.users.rows), prior.by_rows
+    own_parts, by_user = np.zeros((2, n, r if by_rows else n)), np.zeros((2, n_users))
     common, others = _known_of_W(state)
     for number, block, part in state.each():
         R, phi = part.R, prior.phi(block)
-        others -= _known_by_others(state, block, phi, R)
+        if not by_rows:
+            others -= _known_by_others(state, block, phi, R)
         # R of one user's own utilities, the shared part's uncertainty included
         own = batched.multiply_stack(batched.multiply_stack(R, state.shared_at(block)), R) - R
         for x, y in _effect_outer(state, number, block, part):
@@ -82,6 +85,9 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
         for sign, vectors in outer:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
+        if by_rows:
+            _add_rows(own_parts[0], by_user[0], prior, block, own)
+            continue
         kinds = [(prior.personal(block), prior.covariance_there)]
         if (beyond := prior.beyond(block)) is not None:
             kinds.append((beyond, prior.beyond_there))
@@ -90,13 +96,27 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             own_parts[k] += linalg.to_numpy(block.weighted_sum(each, own))[0]
             there = block.weighted_pick(np.ones((len(own), 1)), K[None])
             np.add.at(by_user[k], block.users, batched.inner_stack(own, there))
-    first = prior.shared.factor[:, : prior.shared.depth]
+    first, lead = prior.shared.factor[:, : prior.shared.depth], 0 if by_rows else 1
     for sign, vectors in outer:
         a = state.collect(vectors)
-        common += sign * linalg.gram(a[:1])
-        others += sign * linalg.multiply(a[1:].T, linalg.multiply(a[1:], first))
+        if lead:
+            common += sign * linalg.gram(a[:lead])
+        others += sign * linalg.multiply(a[lead:].T, linalg.multiply(a[lead:], first))
     others /= np.sqrt(prior.sharing)  # of Φ₁, not of G₁
     return Slopes(*(0.5 * each for each in (common, others, *own_parts, *by_user)))
+
+
+def _add_rows(
+    personal: FloatArray, by_user: FloatArray, prior: ArrowPrior, block: Block, own: FloatArray
+) -> None:
+    """Add what a block's users tell about their own deviations, by rows of Φ."""
+    weight = np.broadcast_to(prior.personal(block), len(own))[:, None]
+    for some, G in prior.shared.first_columns(block):
+        through = batched.multiply_stack(own[some], G)
+        rows = block.collect_rows(through, weight[some] / np.sqrt(prior.sharing), some)
+        personal += linalg.to_numpy(rows)[0].T
+        found = batched.inner_stack(through, G) / prior.sharing
+        np.add.at(by_user, block.users[some], found)
 
 
 def _effect_outer(
@@ -125,10 +145,21 @@ def _known_of_W(state: ArrowState) -> tuple[FloatArray, FloatArray]:
     and along the others times R(u, v) G₁, (n, s). Of the latter, where sums are not over items, the
     effects' part alone: see `_known_by_others`.
 
-    With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v.
+    With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v. By rows
+    of G, the sum of T_ki = Σ_u φ_uk φ_ui GᵀR_u over all directions is −Σ_ki T_kiᵀ (S⁻¹)_ik, as
+    T_jk G = S_jk − δ_jk I.
     """
     shared, prior = state.shared, state.prior.shared
     n, q = len(prior.factor), shared.n_effects
+    if prior.by_rows:
+        covariance, with_effects = shared.marginal
+        k, others = prior.rank, np.zeros((n, prior.depth))
+        for number, T in enumerate(shared.information.cross):
+            i, j = divmod(number, k)
+            others -= linalg.to_numpy(linalg.multiply(T.T, covariance.others[j * k + i]))
+        for cross, with_effect in zip(shared.border.cross, with_effects, strict=True):
+            others -= linalg.multiply(cross.T, with_effect)
+        return np.zeros((0, 0)), others
     along, others = np.zeros((prior.rank, n, n)), np.zeros((n, prior.depth))
     for part, lower in zip(prior.parts, shared.lowers, strict=True):
         information = prior.over_part(shared.information, part)
@@ -183,11 +214,12 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             linalg.multiply(each, shared.factor.T) for each in state.shared.effect_cov[1]
         ]
     flat, n = covariance.others.reshape(-1, s * s), len(shared.factor)
-    over_items = covariance.common.reshape(-1, 1 + d if shared.over_items else 1, n, n)
+    n_over = 0 if shared.by_rows else 1 + d if shared.over_items else 1
+    over_items = covariance.common.reshape(-1, max(1, n_over), n, n)
     for number, block, part in state.each():
         phi, R = prior.phi(block), part.R
         mine = np.zeros((len(phi), 1 + d))
-        for column in range(1 + d if shared.over_items else 1):
+        for column in range(n_over):
             # ⟨R_u, Σ_l φ_ul G C_l· Gᵀ⟩
             weights = phi if shared.over_items else phi[:, :1]
             there = block.weighted_pick(weights, over_items[:, column])
@@ -197,6 +229,10 @@ def user_slopes(state: ArrowState, outer: Signed) -> FloatArray:
             through = batched.multiply_stack(R[some], G)
             rows = shared.cross_rows(block, covariance, some)
             across = batched.inner_rows(rows, through)
+            if shared.by_rows:
+                across = across.reshape(-1, 1 + d, 1 + d)
+                mine[some] -= np.einsum("ki,kij->kj", linalg.to_numpy(phi[some]), across)
+                continue
             within = batched.multiply_stack(G.mT, through).reshape(-1, s * s)
             among = linalg.to_numpy(linalg.multiply(within, flat.T)).reshape(-1, d, d)
             own, one = linalg.to_numpy(phi[some, 1:]), linalg.to_numpy(phi[some, :1])
@@ -214,8 +250,9 @@ SHARED_SIZE = 3072
 LEARNING_SIZE = 1024
 """Bounds on the rank of the users' kernel times the items', one dense system: in the end, and while
 hyperparameters are learned."""
-MAX_ITEMS = 5_000
 SHARING_BOUNDS = (1e-4, 1.0 - 1e-4)
+LEARNING_COLUMNS = 100
+"""Of the factor of very many items while hyperparameters are learned."""
 LEARNING_VOTES = 500_000
 """Most distinct answers that hyperparameters are learned from, those of some of the users: a bound
 on time."""
@@ -296,6 +333,7 @@ class UserProblem:
     max_user_rank: int | None = None
     divides_items: bool = True
     shared_size: int = SHARED_SIZE
+    most_columns: int = arrowhead.FEW_COLUMNS
     device: Device = CPU
     arrangements: dict[bytes, Arrangement] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -316,11 +354,6 @@ class UserProblem:
 
         divides_items: see `SharedSize`.
         """
-        if len(items) > MAX_ITEMS:
-            raise DataError(
-                f"{len(items):,} items: a covariance between more than {MAX_ITEMS:,} items does "
-                "not fit; leave out items that nobody compared, or use PreferenceGP(max_rank=…)"
-            )
         found = cls(items, users, votes, settings, max_user_rank=max_user_rank)
         return replace(found, divides_items=divides_items)
 
@@ -344,15 +377,28 @@ class UserProblem:
     def prior(self, hyper: UserHyper) -> ArrowPrior:
         """Factor both kernels."""
         tolerance = self.factor_tolerance
-        K = hyper.kernel(self.items)
-        arranged = self.arranged(tied_items(K))
-        items = linalg.pivoted_cholesky(K, tolerance, overwrite=True)
+        by_rows, n = arrowhead.are_very_many(self.items), len(self.items)
+        if by_rows:
+            if isinstance(hyper.kernel, Independent):
+                raise DataError(
+                    f"{n:,} independent items: beyond {arrowhead.MOST_ITEMS:,} items their "
+                    "covariance has to follow from features (X) or relations; give these, leave "
+                    "out items that were hardly compared, or pool people by PreferenceGP"
+                )
+            items = bounded_factor(hyper.kernel, self.items, self.most_columns, tolerance)
+            tied = np.zeros(n, dtype=np.intp)
+        else:
+            K = hyper.kernel(self.items)
+            tied = tied_items(K)
+            items = linalg.pivoted_cholesky(K, tolerance, overwrite=True)
         n_answers = float(self.edges.count.sum())
-        how = (self.max_user_rank, n_answers, hyper.sharing, self.divides_items)
-        limits = arrowhead.SharedSize(self.shared_size, *how)
+        how = (self.max_user_rank, n_answers, hyper.sharing, self.divides_items and not by_rows)
+        size = arrowhead.size_by_rows(items.rows, self.shared_size) if by_rows else self.shared_size
+        limits = arrowhead.SharedSize(size, *how)
         which = (hyper.user_kernel, self.users, limits)
         users = arrowhead.factor_users(*which, items.rows, tolerance)
-        return ArrowPrior(items, users, hyper.sharing, arranged, self.device, self.edges.shown)
+        where = (self.arranged(tied), self.device, self.edges.shown)
+        return ArrowPrior(items, users, hyper.sharing, *where, by_rows)
 
     def arranged(self, tied: IntArray) -> Arrangement:
         """The users in blocks, once for each way in which a prior ties the items together."""
@@ -420,6 +466,7 @@ class UserProblem:
             settings=replace(self.settings, tolerance=tolerance),
             factor_tolerance=max(learn.LEARNING_FACTOR_TOLERANCE, self.factor_tolerance),
             shared_size=min(LEARNING_SIZE, self.shared_size),
+            most_columns=min(LEARNING_COLUMNS, self.most_columns),
         )
 
     def _few_users(self) -> "UserProblem":
@@ -440,7 +487,8 @@ class UserProblem:
         """The items that were compared most, where very many are connected, and the rows between
         them."""
         votes, n = self.edges, len(self.items)
-        if n <= LARGEST_LEARNED or votes.outcomes.cliques is not None:
+        is_small = n <= LARGEST_LEARNED or arrowhead.are_very_many(self.items)
+        if is_small or votes.outcomes.cliques is not None:
             return self
         sizes = np.bincount(components(votes.winner, votes.loser, n)[1])
         if sizes.max() <= LARGEST_LEARNED:
@@ -460,8 +508,9 @@ class UserProblem:
         outer = outer_vectors(state, mean_slopes)
         slopes, missed = item_slopes(state, outer), prior.users.missed
         rows, first = prior.users.rows[:, 1:], prior.item_factor[:, : prior.depth]
-        lean = float(np.einsum("ij,ij->", slopes.common, prior.item_covariance))
-        lean += float(np.einsum("ij,ij->", slopes.others, first))
+        lean = float(np.einsum("ij,ij->", slopes.others, first))
+        if not prior.by_rows:
+            lean += float(np.einsum("ij,ij->", slopes.common, prior.item_covariance))
         lean += float(np.sum(slopes.own * (-1.0 if missed is None else missed - 1.0)))
         lean += float(np.sum(slopes.own_beyond * linalg.row_squares(rows)))
         by_users = np.zeros(0)
@@ -470,21 +519,20 @@ class UserProblem:
             by_factor[:, 1:] += 2.0 * rho * slopes.own_beyond[:, None] * rows
             own = rho * slopes.own
             by_users = prior.users.pullback(hyper.user_kernel, self.users, by_factor, own)
-        by_items = hyper.kernel.pullback(
-            self.items, rho * slopes.common + slopes.personal + slopes.beyond
-        )
-        by_items += self._by_first_columns(hyper, prior, slopes)
+        by_items = self._by_first_columns(hyper, prior, slopes)
+        if not prior.by_rows:
+            by_K = rho * slopes.common + slopes.personal + slopes.beyond
+            by_items = by_items + hyper.kernel.pullback(self.items, by_K)
         return np.concatenate([by_items, by_users, [rho * (1.0 - rho) * lean]])
 
-    def _by_first_columns(
-        self, hyper: UserHyper, prior: ArrowPrior, slopes: Slopes
-    ) -> FloatArray | float:
+    def _by_first_columns(self, hyper: UserHyper, prior: ArrowPrior, slopes: Slopes) -> FloatArray:
         """⟨X, ∂N⟩ of N = Φ₁Φ₁ᵀ = V K_PP Vᵀ, V = K_xP K_PP⁻¹, P the pivots of Φ₁; X V suffices."""
         s = prior.depth
-        if prior.shared.rank == 1:
-            return 0.0
+        if prior.shared.rank == 1 and not prior.by_rows:
+            return np.zeros(len(hyper.kernel.theta))
         first = prior.item_factor[:, :s]
-        X = hyper.sharing * slopes.others - linalg.multiply(slopes.beyond, first)  # X Φ₁
+        own = slopes.personal if prior.by_rows else -linalg.multiply(slopes.beyond, first)
+        X = hyper.sharing * slopes.others + own  # X Φ₁
         lower, pivots = prior.items.lower[:s, :s], self.items.take(prior.items.pivots[:s])
         V = linalg.solve_lower(lower, first.T, transposed=True)
         M = linalg.solve_lower(lower, X.T, transposed=True).T
@@ -565,7 +613,7 @@ def rank_error(problem: UserProblem, solution: UserSolution) -> RankError:
     some = replace(problem, edges=problem.edges.part(rows))
     tau, nu = whole.weight[rows], whole.shift[rows]
     state = some.prior(hyper).refresh(tau, nu)
-    K = _row_covariance(some, hyper, state.prior.item_covariance)
+    K = _row_covariance(some, hyper, state.prior.item_factor)
     root = np.sqrt(tau)
     B = root[:, None] * K * root
     linalg.add_to_diagonal(B, 1.0)
@@ -586,14 +634,13 @@ def _answers_of_some(votes: Rows, most: int) -> IntArray:
     return np.flatnonzero(np.isin(votes.user, users[order[inside]]))[:most]
 
 
-def _row_covariance(problem: UserProblem, hyper: UserHyper, K_items: FloatArray) -> FloatArray:
-    """K_g, (m, m): prior covariance of the rows, effects included."""
+def _row_covariance(problem: UserProblem, hyper: UserHyper, factor: FloatArray) -> FloatArray:
+    """K_g, (m, m): prior covariance of the rows, effects included; factor: Φ."""
     votes = problem.edges
     users, place = np.unique(votes.user, return_inverse=True)
     K_user = hyper.sharing * hyper.user_kernel(problem.users.take(users))
     linalg.add_to_diagonal(K_user, 1.0 - hyper.sharing)
-    ahead = K_items[votes.winner] - K_items[votes.loser]
-    K = ahead[:, votes.winner] - ahead[:, votes.loser]
+    K = linalg.gram((factor[votes.winner] - factor[votes.loser]).T)
     K *= K_user[np.ix_(place, place)]
     return K if votes.shown is None else K + linalg.gram(votes.shown.scaled)
 

@@ -22,6 +22,7 @@ from penchant.gp.users.arrowhead import (
     ArrowPrior,
     ArrowState,
     Response,
+    Shared,
     SharedState,
     SharedSum,
     eliminate,
@@ -79,7 +80,8 @@ class Broadcast:
         phi = np.broadcast_to(self.prior.users.rows, (part.n_users, 1))
         users = self.prior.users._replace(rows=phi)
         prior = replace(self.prior, users=users, arranged=Arrangement(part.blocks, None))
-        for name in ("item_factor", "item_covariance", "shared"):  # the same for all parts
+        whole = () if prior.by_rows else ("item_covariance",)
+        for name in ("item_factor", "shared", *whole):  # the same for all parts
             vars(prior)[name] = getattr(self.prior, name)
         return prior
 
@@ -88,7 +90,7 @@ class SharedInformation(NamedTuple):
     """Users' information about W, shift (r_u, n) and the log-determinant of their own deviations;
     sound: whether their precisions are positive definite."""
 
-    information: FloatArray
+    information: Shared
     collected: FloatArray
     log_det: float
     sound: bool = True
@@ -97,7 +99,7 @@ class SharedInformation(NamedTuple):
 def add_information(one: SharedInformation, two: SharedInformation) -> SharedInformation:
     """Of the users of both."""
     return SharedInformation(
-        one.information + two.information,
+        Shared(*(a + b for a, b in zip(one.information, two.information, strict=True))),
         one.collected + two.collected,
         one.log_det + two.log_det,
         one.sound and two.sound,
@@ -159,7 +161,7 @@ def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, Sh
             collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
         sound = False
-    return state, SharedInformation(information.total().common, collected, log_det, sound)
+    return state, SharedInformation(information.total(), collected, log_det, sound)
 
 
 @dataclass
@@ -177,9 +179,9 @@ class Sweeps:
     added: Callable[..., tuple[Any, ...]]
 
     def __post_init__(self) -> None:
-        none = self.prior.shared.nothing().common
+        none = self.prior.shared.nothing()
         self.known = SharedInformation(none, np.zeros((1, len(self.prior.item_factor))), 0.0)
-        self.shared = self._given(none)
+        self.shared = self.prior.shared.given(none)
         self.mean, self.taken = np.zeros(0), 0.0
         self.broadcast: Any = None
         self.ahead, self.seen = self.known, SweepSummary(0.0, 0.0, 0.0, 0)
@@ -217,9 +219,5 @@ class Sweeps:
             (known,) = self.added(again, broadcast, {SharedInformation: add_information})
         if not known.sound:
             raise NumericalError("a user's posterior precision is not positive definite")
-        self.shared = self._given(known.information)
+        self.shared = self.prior.shared.given(known.information)
         self.known, self.taken = known, step
-
-    def _given(self, information: FloatArray) -> SharedState:
-        shared = self.prior.shared
-        return shared.given(shared.nothing()._replace(common=information))

@@ -19,7 +19,6 @@ from penchant.data import WholeAnswers
 from penchant.errors import DataError
 from penchant.gp.learn import FitState
 from penchant.gp.posterior import EffectPosterior
-from penchant.gp.users.blocks import tied_items
 from penchant.gp.users.posterior import ActiveSet, UserPosteriors
 from penchant.gp.users.problem import UserProblem, UserSolution
 from penchant.numerics import linalg
@@ -157,7 +156,7 @@ def restrict(
     few = votes.part(rows)
     sites = replace(inference.sites, tau=inference.sites.tau[rows], nu=inference.sites.nu[rows])
     few_problem = replace(problem, edges=few)
-    arranged = few_problem.arranged(tied_items(solution.prior.item_covariance))
+    arranged = few_problem.arranged(solution.prior.tied)
     prior = replace(solution.prior, arranged=arranged, shown=few.shown)
     state = prior.refresh(few.count * sites.tau, few.count * sites.nu)
     restricted = replace(inference, state=state, sites=sites)
