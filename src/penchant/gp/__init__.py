@@ -74,9 +74,11 @@ from penchant.gp.users.arrowhead import SharedSize as SharedSize
 from penchant.gp.users.arrowhead import UserFactor as UserFactor
 from penchant.gp.users.arrowhead import are_very_many as are_very_many
 from penchant.gp.users.arrowhead import factor_users as factor_users
+from penchant.gp.users.arrowhead import matrix_size as matrix_size
 from penchant.gp.users.blocks import Arrangement as Arrangement
 from penchant.gp.users.blocks import PairBlock as PairBlock
 from penchant.gp.users.blocks import arrange as arrange
+from penchant.gp.users.blocks import tied_items as tied_items
 from penchant.gp.users.posterior import ActiveSet as ActiveSet
 from penchant.gp.users.posterior import UserPosteriors as UserPosteriors
 from penchant.gp.users.posterior import UserSites as UserSites

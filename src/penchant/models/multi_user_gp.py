@@ -262,7 +262,7 @@ class MultiUserGP(UtilityModel):
     # Learning
 
     def _learn(self, problem: gp.UserProblem, data: Comparisons) -> UserState:
-        with threads_for(len(problem.items), STACKS_SIZE):
+        with threads_for(gp.matrix_size(problem.items), STACKS_SIZE):
             return self._state(data, problem, self._solution(problem, data))
 
     def _solution(self, problem: gp.UserProblem, data: Comparisons) -> gp.UserSolution:
@@ -294,7 +294,7 @@ class MultiUserGP(UtilityModel):
         users = Inputs(index=np.arange(some.n_users))
         votes, settings = gp.Rows.by_user(some.bare()), gp.Settings(self.inference)
         problem = gp.UserProblem.of(items, users, votes, settings)
-        with threads_for(len(items), STACKS_SIZE):
+        with threads_for(gp.matrix_size(items), STACKS_SIZE):
             solution = self._solution(problem, some)
             with progress_bar("sweeping all users", self.progress, _evaluation) as watch:
                 where = (data, self.engine, self.address)

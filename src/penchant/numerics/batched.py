@@ -282,6 +282,12 @@ class StackPlaces:
         """(q, r, n): Σ_u weights[u] · stack[u]ᵀ of some users, (k, q) and (k, p, r)."""
         return collect_rows(stack, weights, self.items[some], self.n_items)
 
+    def add_rows(
+        self, total: FloatArray, stack: FloatArray, weights: FloatArray, some: slice
+    ) -> None:
+        """total (n, q·r) += Σ_u weights[u] ⊗ stack[u] of some users, (k, q) and (k, p, r)."""
+        add_rows(total, stack, weights, self.items[some])
+
 
 def _cells(items: Any, n_items: int) -> Any:
     """(k, p²) where each user's p × p matrix lies in a flattened n × n one, for items (k, p)."""
@@ -350,6 +356,16 @@ def collect_cells(stack: FloatArray, weights: FloatArray, places: StackPlaces) -
         np.put_along_axis(dense, cells, flat, axis=1)
         total = multiply(weights.T, dense)
     return total.reshape(-1, n, n)
+
+
+@dispatched
+def add_rows(total: FloatArray, stack: FloatArray, weights: FloatArray, items: IntArray) -> None:
+    """`StackPlaces.add_rows`; items: (k, p) that the rows are about."""
+    wide = weights[:, None, :, None] * stack[:, :, None, :]
+    order = np.argsort(items.ravel(), kind="stable")
+    known, starts = np.unique(items.ravel()[order], return_index=True)
+    cells = sparse.csr_array((np.ones(len(order)), order, np.append(starts, len(order))))
+    total[known] += cells @ wide.reshape(len(order), -1)
 
 
 ROWS_AN_ITEM = 2_000

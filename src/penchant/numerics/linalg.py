@@ -169,6 +169,9 @@ FACTOR_TOLERANCE = 1e-10
 
 BOUNDED_ON_CPU = 4_000
 """Up to so many candidates the CPU finds the pivots of a bounded factor, whatever the device."""
+FEW_PIVOTS = 4
+"""Where points are so many times as many as the bound on the rank, columns are taken one by one:
+LAPACK's routine goes on to the full rank."""
 LARGE_RANK = 4_000
 """From this rank on a card gains from a first guess by a factor's leading columns."""
 
@@ -231,6 +234,11 @@ def pivoted_cholesky(
         # which pivots a bounded factor takes is part of the result: the CPU chooses them
         chosen = pivoted_cholesky(to_numpy(K), tolerance, max_rank)
         return chosen._replace(rows=like(chosen.rows, K))
+    if max_rank is not None and FEW_PIVOTS * max_rank < len(K):
+        by_columns, pivots, left, _ = pivoted_columns(variance, lambda i: K[i], tolerance, max_rank)
+        others = np.setdiff1d(np.arange(len(K)), pivots)
+        order = np.append(pivots, others)
+        return PivotedCholesky(by_columns[order], order, float(left.max(initial=0.0)))
     matrix = K.T if overwrite else np.array(K, order="F")
     factor, order, rank, _ = lapack.dpstrf(matrix, tol=tolerance * largest, lower=1, overwrite_a=1)
     rank = int(rank if max_rank is None else min(rank, max_rank))
@@ -239,6 +247,39 @@ def pivoted_cholesky(
     order = (order - 1).astype(np.intp)
     left = variance[order[rank:]] - row_squares(rows[rank:])
     return PivotedCholesky(rows, order, float(left.max(initial=0.0)))
+
+
+def pivoted_columns(
+    variance: FloatArray,
+    column: Callable[[int], FloatArray],
+    tolerance: float,
+    max_rank: int,
+) -> tuple[FloatArray, IntArray, FloatArray, bool]:
+    """A bounded pivoted Cholesky factor of a matrix that is given by its diagonal and columns.
+
+    Each pivot is the point of the largest variance that is left. Returns the rows (n, r) in the
+    given order, the pivots (r,), what is left of each variance, and whether all of that is within
+    the tolerance. It takes n r² flops.
+
+    >>> K = np.array([[4.0, 2.0], [2.0, 2.0]])
+    >>> rows, pivots, left, is_exact = pivoted_columns(np.diag(K), lambda i: K[:, i], 1e-10, 1)
+    >>> rows.tolist(), pivots.tolist(), left.tolist(), is_exact
+    ([[2.0], [1.0]], [0], [0.0, 1.0], False)
+    """
+    left, enough = variance.copy(), tolerance * float(variance.max())
+    rows, pivots = np.zeros((len(left), max_rank)), np.zeros(0, dtype=np.intp)
+    for number in range(max_rank):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= enough:
+            break
+        known = rows[:, :number]
+        rows[:, number] = (column(pivot) - multiply(known, known[pivot])) / np.sqrt(left[pivot])
+        rows[pivots, number] = 0.0  # the factor is exact at the pivots
+        left -= rows[:, number] ** 2
+        pivots = np.append(pivots, pivot)
+        left[pivots] = 0.0
+    rank, is_exact = len(pivots), bool(left.max(initial=0.0) <= enough)
+    return np.ascontiguousarray(rows[:, :rank]), pivots, np.maximum(left, 0.0), is_exact
 
 
 def rank_at(rows: FloatArray, tolerance: float) -> int:

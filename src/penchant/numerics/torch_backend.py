@@ -577,6 +577,13 @@ def collect_cells(stack: Tensor, weights: Any, places: StackPlaces) -> Tensor:
     return total.reshape(-1, n, n)
 
 
+def add_rows(total: Tensor, stack: Tensor, weights: Any, items: IntArray) -> None:
+    weights = to_device(weights, stack.device)
+    wide = weights[:, None, :, None] * stack[:, :, None, :]
+    where = to_device(items, stack.device).reshape(-1)
+    total.index_add_(0, where, wide.reshape(len(where), -1))
+
+
 def collect_rows(stack: Tensor, weights: Any, items: IntArray, n_items: int) -> Tensor:
     (k, _, r), there = stack.shape, to_device(items, stack.device)
     weights = to_device(weights, stack.device)

@@ -189,12 +189,6 @@ def test_em_needs_a_free_covariance(study):
         expectation_maximize(problem, hyper)
 
 
-def test_too_many_items_are_refused(study, monkeypatch):
-    monkeypatch.setattr("penchant.gp.users.problem.X", 5)
-    with pytest.raises(DataError, match="6 items"):
-        problem_of(study)
-
-
 def test_a_candidate_that_beats_the_fallback_is_scored_as_it_will_be_learned(monkeypatch):
     """After ten steps one of many parameters may predict better than at the end."""
     rng = np.random.default_rng(1)

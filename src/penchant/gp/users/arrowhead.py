@@ -168,24 +168,14 @@ def factor_users(
     most, fewest = max(1, limits.size // r), FEWEST_PIVOTS
     if limits.max_rank is not None:
         most, fewest = min(most, limits.max_rank), 0
-    left = kernel.diag(users)
-    enough = tolerance * float(left.max())
-    rows = np.zeros((n_users, min(max(PIVOTS_A_DIRECTION * most, fewest), n_users)))
-    pivots: list[int] = []
-    for column in range(rows.shape[1]):
-        pivot = int(np.argmax(left))
-        if left[pivot] <= enough:
-            break
-        known = rows[:, :column]
-        cross = kernel(users, users.take(np.array([pivot])))[:, 0]
-        rows[:, column] = (cross - linalg.multiply(known, known[pivot])) / np.sqrt(left[pivot])
-        # the factor is exact at the pivots: above the diagonal is zero
-        rows[pivots, column] = 0.0
-        left -= rows[:, column] ** 2
-        pivots.append(pivot)
-        left[pivots] = 0.0
-    rank, is_exact = len(pivots), bool(left.max(initial=0.0) <= enough)
-    whole, order = np.ascontiguousarray(rows[:, :rank]), np.array(pivots, dtype=np.intp)
+    width = min(max(PIVOTS_A_DIRECTION * most, fewest), n_users)
+    whole, order, left, is_exact = linalg.pivoted_columns(
+        kernel.diag(users),
+        lambda pivot: kernel(users, users.take(np.array([pivot])))[:, 0],
+        tolerance,
+        width,
+    )
+    rank = len(order)
     if rank <= most:
         return UserFactor(whole, order, None if is_exact else np.maximum(left, 0.0))
     _, roots, V_T = svd(whole, full_matrices=False)
@@ -256,6 +246,11 @@ def are_very_many(items: Inputs) -> bool:
     return len(items) > MOST_ITEMS
 
 
+def matrix_size(items: Inputs) -> int:
+    """Of the largest matrices of a fit."""
+    return FEW_COLUMNS if are_very_many(items) else len(items)
+
+
 def size_by_rows(factor: FloatArray, size: int) -> int:
     """The bound on the size of W by which sums over rows of the factor fit in memory, too."""
     n, r = factor.shape
@@ -293,8 +288,8 @@ class Shared(NamedTuple):
     information is (d, s, n) Σ φ_u0 φ_u G₁ᵀR_u, others (d², s, s) Σ φ_u φ_uᵀ G₁ᵀR_u G₁; cross of the
     covariance is (n, d·s) G C₀ᵢ, others C_ij.
 
-    By rows of G there is no common; cross of information is (r_u², r, n) Σ φ_u φ_uᵀ ⊗ GᵀR_u, that
-    of the covariance (n, r_u²·r) G C_ij with others (r_u², r, r) C_ij.
+    By rows of G there is no common; cross is (n, r_u²·r), of information Σ φ_u φ_uᵀ ⊗ R_u G, of the
+    covariance G C_ij with others (r_u², r, r) C_ij.
     """
 
     common: FloatArray
@@ -361,11 +356,11 @@ class SharedPrior:
     def nothing(self) -> Shared:
         """No information."""
         n, d, s = len(self.factor), self.rank - 1, self.depth
-        shapes = (1, n, n), (d, s, n), (d * d, s, s)
+        shapes: tuple[tuple[int, ...], ...] = (1, n, n), (d, s, n), (d * d, s, s)
         if self.over_items:
             shapes = (self.rank**2, n, n), (0, 0, n), (0, 0, 0)
         if self.by_rows:
-            shapes = (0, n, n), (self.rank**2, s, n), (0, 0, 0)
+            shapes = (0, n, n), (n, self.rank**2 * s), (0, 0, 0)
         return Shared(*(self.device.matrix(np.zeros(shape)) for shape in shapes))
 
     @cached_property
@@ -441,9 +436,8 @@ class SharedPrior:
     def _precision(self, information: Shared, part: SharedPart) -> FloatArray:
         """The block of S that is about one part; of all of it the lower triangle."""
         if self.by_rows:
-            k, (s, n) = self.rank, information.cross.shape[1:]
-            blocks = linalg.multiply(information.cross.reshape(k * k * s, n), part.there)
-            S = batched.join_blocks(blocks.reshape(k, k, s, s))
+            blocks = linalg.multiply(information.cross.T, part.there)
+            S = batched.join_blocks(blocks.reshape(self.rank, self.rank, *2 * (self.depth,)))
             linalg.add_to_diagonal(S, 1.0)
             return S
         found = batched.multiply_stack(part.there.T, self.over_part(information, part))
@@ -471,7 +465,7 @@ class SharedSum:
         if self.prior.by_rows:
             outer = outer_products(phi)
             for some, G in self.prior.first_columns(block):
-                cross += block.collect_rows(batched.multiply_stack(R[some], G), outer[some], some)
+                block.add_rows(cross, batched.multiply_stack(R[some], G), outer[some], some)
             return
         weights = outer_products(phi) if self.prior.over_items else phi[:, :1] ** 2
         common += block.weighted_sum(weights, R)
@@ -581,7 +575,7 @@ class SharedState:
                 others = batched.split_blocks(C, prior.rank)
                 beside = linalg.contiguous(others.swapaxes(0, 1).reshape(r, -1))
                 cross = linalg.contiguous(linalg.multiply(part.there, beside))
-                return prior.nothing()._replace(cross=cross, others=others)
+                return Shared(C[:0, None, :0], cross, others)
             flat = batched.split_blocks(C, prior.rank) if prior.over_items else C[None, :r, :r]
             flat = batched.multiply_stack(batched.multiply_stack(part.there, flat), part.there.T)
             if total is not None:

@@ -182,6 +182,11 @@ class PairBlock(Block):
     def collect_rows(self, stack: FloatArray, weights: FloatArray, some: slice) -> FloatArray:
         return super().collect_rows(np.concatenate([stack, -stack], axis=1), weights, some)
 
+    def add_rows(
+        self, total: FloatArray, stack: FloatArray, weights: FloatArray, some: slice
+    ) -> None:
+        super().add_rows(total, np.concatenate([stack, -stack], axis=1), weights, some)
+
     def collect(self, weights: FloatArray, x: FloatArray) -> FloatArray:
         return super().collect(weights, np.hstack([x, -x]))
 

@@ -71,8 +71,9 @@ def outer_vectors(state: ArrowState, mean_slopes: FloatArray | None = None) -> S
 def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
     """Derivatives by the covariances between items."""
     prior = state.prior
-    (n, r), n_users, by_rows = prior.item_factor.shape, len(prior.users.rows), prior.by_rows
-    own_parts, by_user = np.zeros((2, n, r if by_rows else n)), np.zeros((2, n_users))
+    n, n_users, by_rows = len(prior.item_factor), len(prior.users.rows), prior.by_rows
+    own_parts, by_user = np.zeros((2, *2 * (0 if by_rows else n,))), np.zeros((2, n_users))
+    rows = prior.device.matrix(np.zeros((n, prior.rank if by_rows else 0)))
     common, others = _known_of_W(state)
     for number, block, part in state.each():
         R, phi = part.R, prior.phi(block)
@@ -86,7 +87,12 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             x = vectors[number]
             own += sign * x[:, :, None] * x[:, None, :]
         if by_rows:
-            _add_rows(own_parts[0], by_user[0], prior, block, own)
+            weight = np.broadcast_to(prior.personal(block), len(own))[:, None] / prior.sharing
+            for some, G in prior.shared.first_columns(block):
+                through = batched.multiply_stack(own[some], G)
+                block.add_rows(rows, through, np.sqrt(prior.sharing) * weight[some], some)
+                found = batched.inner_stack(through, G) / prior.sharing
+                np.add.at(by_user[0], block.users[some], found)
             continue
         kinds = [(prior.personal(block), prior.covariance_there)]
         if (beyond := prior.beyond(block)) is not None:
@@ -103,20 +109,10 @@ def item_slopes(state: ArrowState, outer: Signed) -> Slopes:
             common += sign * linalg.gram(a[:lead])
         others += sign * linalg.multiply(a[lead:].T, linalg.multiply(a[lead:], first))
     others /= np.sqrt(prior.sharing)  # of Φ₁, not of G₁
-    return Slopes(*(0.5 * each for each in (common, others, *own_parts, *by_user)))
-
-
-def _add_rows(
-    personal: FloatArray, by_user: FloatArray, prior: ArrowPrior, block: Block, own: FloatArray
-) -> None:
-    """Add what a block's users tell about their own deviations, by rows of Φ."""
-    weight = np.broadcast_to(prior.personal(block), len(own))[:, None]
-    for some, G in prior.shared.first_columns(block):
-        through = batched.multiply_stack(own[some], G)
-        rows = block.collect_rows(through, weight[some] / np.sqrt(prior.sharing), some)
-        personal += linalg.to_numpy(rows)[0].T
-        found = batched.inner_stack(through, G) / prior.sharing
-        np.add.at(by_user, block.users[some], found)
+    personal, beyond = own_parts
+    if by_rows:
+        personal = linalg.to_numpy(rows)
+    return Slopes(*(0.5 * each for each in (common, others, personal, beyond, *by_user)))
 
 
 def _effect_outer(
@@ -146,17 +142,16 @@ def _known_of_W(state: ArrowState) -> tuple[FloatArray, FloatArray]:
     effects' part alone: see `_known_by_others`.
 
     With D the columns of W, effects before them, R(u, v) = δ_uv R_u − R_u D_u S⁻¹ D_vᵀ R_v. By rows
-    of G, the sum of T_ki = Σ_u φ_uk φ_ui GᵀR_u over all directions is −Σ_ki T_kiᵀ (S⁻¹)_ik, as
-    T_jk G = S_jk − δ_jk I.
+    of G, the sum over all directions is −Σ_ki T_ki (S⁻¹)_ik with T_ki = Σ_u φ_uk φ_ui R_u G, as
+    GᵀT_jk = S_jk − δ_jk I.
     """
     shared, prior = state.shared, state.prior.shared
     n, q = len(prior.factor), shared.n_effects
     if prior.by_rows:
         covariance, with_effects = shared.marginal
-        k, others = prior.rank, np.zeros((n, prior.depth))
-        for number, T in enumerate(shared.information.cross):
-            i, j = divmod(number, k)
-            others -= linalg.to_numpy(linalg.multiply(T.T, covariance.others[j * k + i]))
+        k, s = prior.rank, prior.depth
+        flipped = covariance.others.reshape(k, k, s, s).swapaxes(0, 1).reshape(k * k * s, s)
+        others = -linalg.to_numpy(linalg.multiply(shared.information.cross, flipped))
         for cross, with_effect in zip(shared.border.cross, with_effects, strict=True):
             others -= linalg.multiply(cross.T, with_effect)
         return np.zeros((0, 0)), others
