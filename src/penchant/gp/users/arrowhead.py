@@ -30,7 +30,7 @@ b stand before W in one Cholesky factor.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import svd
@@ -269,15 +269,44 @@ def size_by_rows(factor: FloatArray, size: int) -> int:
 
 
 class SharedPart(NamedTuple):
-    """Connected items, the columns of the factor that belong to them, and its block.
+    """Connected items, the columns of the factor that belong to them, and its block G.
 
-    there: the block where W's matrices live.
+    there: the block where W's matrices live. weights: (r,) its diagonal, where it has nothing else,
+    as independent items have.
     """
 
     items: IntArray
     columns: IntArray
     factor: FloatArray
     there: FloatArray
+    weights: FloatArray | None
+
+    @classmethod
+    def of(cls, items: IntArray, columns: IntArray, factor: FloatArray, device: Device) -> Self:
+        """From the whole factor."""
+        block = factor[np.ix_(items, columns)]
+        weights = block.diagonal().copy()
+        is_plain = device is CPU and np.count_nonzero(block) == len(items) == len(columns)
+        known = weights if is_plain and weights.all() else None
+        return cls(items, columns, block, device.matrix(block), known)
+
+    def before(self, stack: FloatArray) -> FloatArray:
+        """Gᵀ X of matrices (…, n, n)."""
+        if self.weights is not None:
+            return self.weights[:, None] * stack
+        return batched.multiply_stack(self.there.T, stack)
+
+    def within(self, stack: FloatArray) -> FloatArray:
+        """Gᵀ X G of matrices (…, n, n)."""
+        if self.weights is not None:
+            return np.outer(self.weights, self.weights) * stack
+        return batched.multiply_stack(self.before(stack), self.there)
+
+    def around(self, stack: FloatArray) -> FloatArray:
+        """G C Gᵀ of matrices (…, r, r)."""
+        if self.weights is not None:
+            return self.within(stack)
+        return batched.multiply_stack(batched.multiply_stack(self.there, stack), self.there.T)
 
 
 class Shared(NamedTuple):
@@ -332,8 +361,7 @@ class SharedPrior:
             split = [(items, columns) for items, columns in split if len(columns)]
         if len(split) < 2:
             split = [(np.arange(n), np.arange(r))]
-        blocks = [(*each, factor[np.ix_(*each)]) for each in split]
-        found = tuple(SharedPart(*each, device.matrix(each[2])) for each in blocks)
+        found = tuple(SharedPart.of(*each, factor, device) for each in split)
         return cls(factor, rank, r if depth is None else min(depth, r), found, device, by_rows)
 
     @cached_property
@@ -440,8 +468,7 @@ class SharedPrior:
             S = batched.join_blocks(blocks.reshape(self.rank, self.rank, *2 * (self.depth,)))
             linalg.add_to_diagonal(S, 1.0)
             return S
-        found = batched.multiply_stack(part.there.T, self.over_part(information, part))
-        S = batched.join_blocks(batched.multiply_stack(found, part.there))
+        S = batched.join_blocks(part.within(self.over_part(information, part)))
         if not self.over_items:
             d, s, n = information.cross.shape
             beside = linalg.multiply(information.cross.reshape(d * s, n), part.there)
@@ -577,7 +604,7 @@ class SharedState:
                 cross = linalg.contiguous(linalg.multiply(part.there, beside))
                 return Shared(C[:0, None, :0], cross, others)
             flat = batched.split_blocks(C, prior.rank) if prior.over_items else C[None, :r, :r]
-            flat = batched.multiply_stack(batched.multiply_stack(part.there, flat), part.there.T)
+            flat = part.around(flat)
             if total is not None:
                 total.common[:, part.items[:, None], part.items] = flat
         return total or self._arranged(flat, C)

@@ -158,7 +158,7 @@ def _known_of_W(state: ArrowState) -> tuple[FloatArray, FloatArray]:
     along, others = np.zeros((prior.rank, n, n)), np.zeros((n, prior.depth))
     for part, lower in zip(prior.parts, shared.lowers, strict=True):
         information = prior.over_part(shared.information, part)
-        projected = batched.multiply_stack(part.there.T, information)
+        projected = part.before(information)
         for k, mine in enumerate(projected.swapaxes(0, 1)):
             joined = mine.reshape(-1, len(part.items))
             if not prior.over_items:
