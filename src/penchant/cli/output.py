@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -75,6 +74,9 @@ class Output:
         if self.quiet or not sys.stderr.isatty():
             yield lambda done, total: None
             return
+        # imported here, because most runs show no bar
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         text = TextColumn("{task.description}")
         columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
