@@ -1,4 +1,10 @@
-"""Gaussian-process inference: one loop, one engine, over items or over users and items."""
+"""Gaussian-process inference: one loop, one engine, over items or over users and items.
+
+The names about users are loaded when first used: most fits of one ranking need none.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from penchant.gp.calibration import CLEAR_GAIN as CLEAR_GAIN
 from penchant.gp.calibration import POWER as POWER
@@ -68,35 +74,56 @@ from penchant.gp.rules import mode_slopes as mode_slopes
 from penchant.gp.rules import no_slopes as no_slopes
 from penchant.gp.update import as_weights as as_weights
 from penchant.gp.update import rank_one_update as rank_one_update
-from penchant.gp.users.arrowhead import ArrowPrior as ArrowPrior
-from penchant.gp.users.arrowhead import SharedPrior as SharedPrior
-from penchant.gp.users.arrowhead import SharedSize as SharedSize
-from penchant.gp.users.arrowhead import UserFactor as UserFactor
-from penchant.gp.users.arrowhead import factor_users as factor_users
-from penchant.gp.users.blocks import Arrangement as Arrangement
-from penchant.gp.users.blocks import PairBlock as PairBlock
-from penchant.gp.users.blocks import arrange as arrange
-from penchant.gp.users.blocks import tied_items as tied_items
-from penchant.gp.users.posterior import ActiveSet as ActiveSet
-from penchant.gp.users.posterior import UserPosteriors as UserPosteriors
-from penchant.gp.users.posterior import UserSites as UserSites
-from penchant.gp.users.problem import LEARNING as LEARNING
-from penchant.gp.users.problem import LEARNING_VOTES as LEARNING_VOTES
-from penchant.gp.users.problem import NOTICEABLE as NOTICEABLE
-from penchant.gp.users.problem import CovarianceChoice as CovarianceChoice
-from penchant.gp.users.problem import Start as Start
-from penchant.gp.users.problem import UserHyper as UserHyper
-from penchant.gp.users.problem import UserProblem as UserProblem
-from penchant.gp.users.problem import UserSolution as UserSolution
-from penchant.gp.users.problem import choose_covariance as choose_covariance
-from penchant.gp.users.problem import rank_error as rank_error
-from penchant.gp.users.problem import scaled_start as scaled_start
-from penchant.gp.users.sharded import Sweeps as Sweeps
-from penchant.gp.users.sharded import UserPart as UserPart
-from penchant.gp.users.sharded import sites_of as sites_of
-from penchant.gp.users.sparse import SPARSE_RULES as SPARSE_RULES
-from penchant.gp.users.sparse import without_other_users as without_other_users
-from penchant.gp.users.update import check_newcomers as check_newcomers
-from penchant.gp.users.update import fold_in as fold_in
-from penchant.gp.users.update import rank_one_update_users as rank_one_update_users
-from penchant.gp.users.update import with_newcomers as with_newcomers
+
+if TYPE_CHECKING:
+    from penchant.gp.users.arrowhead import ArrowPrior as ArrowPrior
+    from penchant.gp.users.arrowhead import SharedPrior as SharedPrior
+    from penchant.gp.users.arrowhead import SharedSize as SharedSize
+    from penchant.gp.users.arrowhead import UserFactor as UserFactor
+    from penchant.gp.users.arrowhead import factor_users as factor_users
+    from penchant.gp.users.blocks import Arrangement as Arrangement
+    from penchant.gp.users.blocks import PairBlock as PairBlock
+    from penchant.gp.users.blocks import arrange as arrange
+    from penchant.gp.users.blocks import tied_items as tied_items
+    from penchant.gp.users.posterior import ActiveSet as ActiveSet
+    from penchant.gp.users.posterior import UserPosteriors as UserPosteriors
+    from penchant.gp.users.posterior import UserSites as UserSites
+    from penchant.gp.users.problem import LEARNING as LEARNING
+    from penchant.gp.users.problem import LEARNING_VOTES as LEARNING_VOTES
+    from penchant.gp.users.problem import NOTICEABLE as NOTICEABLE
+    from penchant.gp.users.problem import CovarianceChoice as CovarianceChoice
+    from penchant.gp.users.problem import Start as Start
+    from penchant.gp.users.problem import UserHyper as UserHyper
+    from penchant.gp.users.problem import UserProblem as UserProblem
+    from penchant.gp.users.problem import UserSolution as UserSolution
+    from penchant.gp.users.problem import choose_covariance as choose_covariance
+    from penchant.gp.users.problem import rank_error as rank_error
+    from penchant.gp.users.problem import scaled_start as scaled_start
+    from penchant.gp.users.sharded import Sweeps as Sweeps
+    from penchant.gp.users.sharded import UserPart as UserPart
+    from penchant.gp.users.sharded import sites_of as sites_of
+    from penchant.gp.users.sparse import SPARSE_RULES as SPARSE_RULES
+    from penchant.gp.users.sparse import without_other_users as without_other_users
+    from penchant.gp.users.update import check_newcomers as check_newcomers
+    from penchant.gp.users.update import fold_in as fold_in
+    from penchant.gp.users.update import rank_one_update_users as rank_one_update_users
+    from penchant.gp.users.update import with_newcomers as with_newcomers
+
+_OF_USERS = {
+    "arrowhead": "ArrowPrior SharedPrior SharedSize UserFactor factor_users",
+    "blocks": "Arrangement PairBlock arrange tied_items",
+    "posterior": "ActiveSet UserPosteriors UserSites",
+    "problem": "LEARNING LEARNING_VOTES NOTICEABLE CovarianceChoice Start UserHyper UserProblem "
+    "UserSolution choose_covariance rank_error scaled_start",
+    "sharded": "Sweeps UserPart sites_of",
+    "sparse": "SPARSE_RULES without_other_users",
+    "update": "check_newcomers fold_in rank_one_update_users with_newcomers",
+}
+_MODULE = {name: module for module, names in _OF_USERS.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'penchant.gp' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"penchant.gp.users.{_MODULE[name]}"), name)
+    return found

@@ -334,11 +334,11 @@ def _with_lengthscales(kernel: Kernel, d: int) -> Kernel:
 WORTHWHILE = 1.0
 """Least gain in log evidence, nats, for ties to mean nothing: mostly ties mean close items."""
 
-HyperT = TypeVar("HyperT", gp.ItemHyper, gp.UserHyper)
+HyperT = TypeVar("HyperT", "gp.ItemHyper", "gp.UserHyper")
 
 
 def choose_tie_likelihood(
-    problem: gp.ItemProblem | gp.UserProblem,
+    problem: "gp.ItemProblem | gp.UserProblem",
     start: HyperT,
     close: gp.Solution[HyperT, Any],
     learn: Callable[[Any, HyperT], gp.Solution[HyperT, Any]],
@@ -398,7 +398,7 @@ def choose_lapses(
     return robust.with_note(f"some answers at random: {gain:.1f} nats likelier")
 
 
-def share_of_ties(problem: gp.ItemProblem | gp.UserProblem) -> float:
+def share_of_ties(problem: "gp.ItemProblem | gp.UserProblem") -> float:
     """Share of ties among single pairs; rows of choices stand behind them and have no ties."""
     tie = problem.edges.outcomes.tie
     if tie is None:

@@ -44,7 +44,7 @@ class OutcomeProbabilities(NamedTuple):
     @classmethod
     def of_users(
         cls,
-        posterior: gp.UserPosteriors,
+        posterior: "gp.UserPosteriors",
         users: IntArray | None,
         pairs: IntArray,
         z: FloatArray | None,
