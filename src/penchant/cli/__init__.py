@@ -130,10 +130,10 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def _modules_stay() -> Iterator[None]:
-    """Search no garbage in what a command's libraries make while they load, then or later.
+    """Keep the garbage collector from what modules define while they load, now and at exit.
 
-    Python would search these objects as they come and again at exit: a quarter of a small command's
-    time. A process that has used NumPy before is a program's or a test's, and stays as it is.
+    Going through these objects takes a quarter of a small command's time, and none is garbage. A
+    process that has NumPy already is a program's or a test's: nothing changes there.
     """
     if "numpy" in sys.modules or not gc.isenabled():
         yield
