@@ -62,6 +62,20 @@ def test_only_a_process_of_our_own_keeps_its_modules_from_the_collector(tmp_path
     assert shown.stderr == ""  # libraries tell at exit of their own objects that were frozen
 
 
+def test_a_saved_model_is_ranked_without_the_modules_of_other_estimators(tmp_path):
+    import penchant
+
+    data = penchant.Comparisons.from_pairs(["tea", "milk"], ["milk", "water"])
+    model = str(tmp_path / "model.penchant")
+    penchant.PreferenceGP(random_state=0).fit(None, data).save(model)
+    code = (
+        f"import sys; from penchant.cli import main; main(['rank', {model!r}], "
+        "standalone_mode=False); print([m for m in ('sklearn', 'scipy.stats') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
 def test_version(run):
     import penchant
 
