@@ -29,14 +29,48 @@ def test_options_complete_without_loading_a_model():
     assert done.stdout == "False\n"
 
 
-def test_a_ranking_does_not_wait_for_what_it_does_not_use(tmp_path):
-    """scikit-learn, the distributions of SciPy and pandas take longer to import than the fit."""
-    votes = tmp_path / "votes.csv"
+UNUSED = (
+    *("matplotlib", "numba", "pandas", "sklearn", "rich.progress"),
+    *("scipy.optimize", "scipy.spatial", "scipy.stats"),
+    *("penchant.communities", "penchant.metrics", "penchant.plots"),
+    *("penchant.models.multi_user_gp", "penchant.models.store.schema"),
+)
+"""What no ranking of items needs."""
+
+
+def rank_apart(folder, before, after):
+    """Rank a tiny file in a process of its own, and print the value of `after`."""
+    votes = folder / "votes.csv"
     votes.write_text("winner,loser\ntea,milk\nmilk,water\n", encoding="utf-8")
     code = (
-        "import sys; from penchant.cli import main; "
-        f"main(['rank', {str(votes)!r}], standalone_mode=False); "
-        "print([m for m in ('sklearn', 'scipy.stats', 'pandas', 'matplotlib') if m in sys.modules])"
+        f"import gc, sys; {before}; from penchant.cli import main; "
+        f"main(['rank', {str(votes)!r}, '--quiet'], standalone_mode=False); print({after})"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
+def test_a_ranking_does_not_wait_for_what_it_does_not_use(tmp_path):
+    """These modules take longer to import than the fit."""
+    shown = rank_apart(tmp_path, "pass", f"[m for m in {UNUSED} if m in sys.modules]")
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("before", "frozen"), [("pass", "True"), ("import numpy", "False")])
+def test_only_a_process_of_our_own_keeps_its_modules_from_the_collector(tmp_path, before, frozen):
+    shown = rank_apart(tmp_path, before, "gc.get_freeze_count() > 10_000, gc.isenabled()")
+    assert shown.stdout.splitlines()[-1] == f"{frozen} True"
+    assert shown.stderr == ""  # libraries tell at exit of their own objects that were frozen
+
+
+def test_a_saved_model_is_ranked_without_the_modules_of_other_estimators(tmp_path):
+    import penchant
+
+    data = penchant.Comparisons.from_pairs(["tea", "milk"], ["milk", "water"])
+    model = str(tmp_path / "model.penchant")
+    penchant.PreferenceGP(random_state=0).fit(None, data).save(model)
+    code = (
+        f"import sys; from penchant.cli import main; main(['rank', {model!r}], "
+        "standalone_mode=False); print([m for m in ('sklearn', 'scipy.stats') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[-1] == "[]"

@@ -15,9 +15,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from rich.text import Text
 
 from penchant.cli import visible
 
@@ -75,6 +73,9 @@ class Output:
         if self.quiet or not sys.stderr.isatty():
             yield lambda done, total: None
             return
+        # imported here, because most runs show no bar
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         text = TextColumn("{task.description}")
         columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -200,10 +201,11 @@ def _print_table(rows: Sequence[Row], formats: Mapping[str, str]) -> None:
             name.replace("_", " "), justify="right" if form else "left", overflow="fold"
         )
     for row in rows:
-        # Text, because rich would read an item called "[red]" as markup
-        table.add_row(*(Text(_shown(row.get(name), form)) for name, form in formats.items()))
+        table.add_row(*(_shown(row.get(name), form) for name, form in formats.items()))
     width = None if sys.stdout.isatty() else 10_000
-    Console(file=sys.stdout, width=width, highlight=False).print(table)
+    # no markup or emoji: an item may be called "[red]" or ":tea:"
+    console = Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False)
+    console.print(table)
 
 
 def _shown(value: Any, form: str) -> str:

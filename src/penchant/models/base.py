@@ -22,7 +22,7 @@ from penchant.gp import ORDER, Normal, RaterAnswers, Report, Rows
 from penchant.io import as_comparisons
 from penchant.kernels import Inputs
 from penchant.likelihoods import Likelihood
-from penchant.models import predictive, tables
+from penchant.models import predictive, store, tables
 from penchant.models.features import FeatureColumns
 from penchant.models.parameters import (
     BY_NAME,
@@ -39,7 +39,6 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.predictive import OutcomeProbabilities
-from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
 from penchant.numerics.types import FloatArray, IntArray
@@ -465,7 +464,7 @@ class UtilityModel(Estimator, ABC):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
-        save(self, path)
+        store.save(self, path)
 
     # The state: one value, changed by one thread at a time
 

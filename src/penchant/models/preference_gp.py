@@ -13,7 +13,7 @@ from penchant.data import Comparisons, ShardedComparisons
 from penchant.errors import DataError
 from penchant.kernels import Inputs, Kernel
 from penchant.likelihoods import Likelihood, Raters, get
-from penchant.models import tables
+from penchant.models import store, tables
 from penchant.models.base import Answers, Fitted, UtilityModel, warn_unless_converged
 from penchant.models.defaults import (
     balanced_kernel,
@@ -38,7 +38,6 @@ from penchant.models.parameters import (
     whole,
 )
 from penchant.models.predictive import OutcomeProbabilities, as_days, posterior_of_new_nodes
-from penchant.models.store import rebuilt
 from penchant.numerics.dispatch import CPU, device_called
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.threads import threads_for
@@ -515,7 +514,7 @@ class PreferenceGP(UtilityModel):
 
     def _rebuild(self) -> None:
         learned: ItemState = self.state_.learned
-        learned = rebuilt(learned, self._problem_after(learned, learned.data))
+        learned = store.rebuilt(learned, self._problem_after(learned, learned.data))
         self.state_ = replace(self.state_, learned=learned)
 
     def _answers(self, fitted: Fitted, given: Answers, user: Any, to_add: bool) -> Comparisons:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from penchant.errors import DataError
+from penchant.models import store
 from penchant.models.parameters import (
     CALLABLE,
     NONE,
@@ -22,7 +23,6 @@ from penchant.models.parameters import (
     parameter,
     whole,
 )
-from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray, IntArray
 from penchant.online import perceptron
@@ -216,7 +216,7 @@ class PreferencePerceptron(Estimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file; `penchant.load` restores it and it goes on exactly."""
-        save(self, path)
+        store.save(self, path)
 
     def _learn_mapped(
         self, feature_map: FeatureMap, docs: Any, presented: ArrayLike, feedback: ArrayLike

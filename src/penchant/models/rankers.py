@@ -18,6 +18,7 @@ from penchant.data import Comparisons
 from penchant.errors import DataError
 from penchant.kernels import RBF, Inputs, Kernel, Linear
 from penchant.metrics import disagreement_error
+from penchant.models import store
 from penchant.models.features import in_order
 from penchant.models.parameters import (
     LANDMARKS,
@@ -29,7 +30,6 @@ from penchant.models.parameters import (
     parameter,
     whole,
 )
-from penchant.models.store import save
 from penchant.numerics.random import RandomState, as_rng
 from penchant.numerics.types import FloatArray
 from penchant.ranking import FeatureMap, PreferenceGraph
@@ -102,7 +102,7 @@ class KernelRanker(Estimator, BaseEstimator, ABC):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file; `penchant.load(path)` reads it back."""
-        save(self, path)
+        store.save(self, path)
 
     @abstractmethod
     def _learn(self, features: Any, graph: PreferenceGraph) -> tuple[FloatArray, float]:

@@ -135,7 +135,7 @@ class _Writer:
 
     def _object(self, value: Any) -> Any:
         name, cls = type(value).__name__, type(value)
-        if schema.estimator_classes().get(name) is cls:
+        if schema.estimator_class(name) is cls:
             state = {key: v for key, v in vars(value).items() if key.endswith("_")}
             params = self._fields(value.get_params(deep=False))
             return {"$estimator": name, "params": params, "state": self._fields(state)}
@@ -204,7 +204,10 @@ class _Reader:
     def _estimator(self, tree: dict[str, Any]) -> Any:
         name = tree["$estimator"]
         params = {key: self.value(part) for key, part in tree["params"].items()}
-        model = schema.estimator_classes()[name](**params)
+        cls = schema.estimator_class(name)
+        if cls is None:
+            raise DataError(f"the file holds a {name!r}, which this penchant does not know")
+        model = cls(**params)
         check_parameters(model)
         for key, part in tree["state"].items():
             if not key.endswith("_") or key.startswith("_"):

@@ -674,6 +674,11 @@ def kind_called(name: str) -> Kind:
     return _function(_functions()[name])
 
 
+def estimator_class(name: str) -> type | None:
+    """The estimator of that name; the modules of the others are not imported."""
+    return getattr(import_module("penchant.models"), name) if name in ESTIMATORS else None
+
+
 @cache
 def estimator_classes() -> dict[str, type]:
     """Estimators by name."""
