@@ -19,7 +19,7 @@ from penchant.errors import NumericalError
 from penchant.numerics.dispatch import dispatched, like, namespace, torch_backend
 from penchant.numerics.types import FloatArray, IntArray
 
-CUDA_SPEED = 3000.0
+CUDA_SPEED = 1000.0
 """Flops that a card does while the CPU does one."""
 
 # Entries, sums and copies
@@ -291,8 +291,9 @@ def rank_at(rows: FloatArray, tolerance: float) -> int:
     rank = int(rows.shape[1])
     if not isinstance(rows, np.ndarray) and rank < LARGE_RANK:
         return rank
-    left = diagonal(rows) ** 2
-    return int(np.count_nonzero(left > tolerance * left[0]))
+    is_worth = diagonal(rows) ** 2 > tolerance * float(rows[0, 0]) ** 2
+    n_worth = int(np.count_nonzero(is_worth))
+    return n_worth if is_worth[:n_worth].all() else rank  # a card's factor may stand in given order
 
 
 def cholesky(A: FloatArray, max_jitter: float = 1e-6, overwrite: bool = False) -> Cholesky:

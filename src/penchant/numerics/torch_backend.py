@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 from penchant.errors import NumericalError
 from penchant.numerics.batched import StackPlaces, _cells
 from penchant.numerics.dispatch import CARD_CHUNK, CPU, MATRICES, Device
-from penchant.numerics.linalg import LARGE_RANK, NARROW, EdgeIndex, to_numpy
+from penchant.numerics.linalg import NARROW, EdgeIndex, to_numpy
 from penchant.numerics.types import FloatArray, IntArray
 
 Tensor = Any
@@ -204,8 +204,8 @@ def pivoted_cholesky(
     """
     n, left = len(K), torch.diagonal(K).clone()
     most = n if max_rank is None else min(n, max_rank)
-    if most == n < LARGE_RANK:
-        # all pivots are needed: their order does not matter, and the given one costs least
+    if most == n:
+        # where all pivots are needed, the given order costs least
         lower, failed = torch.linalg.cholesky_ex(K)
         if not failed and float(torch.diagonal(lower).min()) ** 2 > least:
             return lower, np.arange(n), 0.0
