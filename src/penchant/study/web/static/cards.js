@@ -80,13 +80,17 @@ export function card(options, place, choose) {
 export function fold(main) {
   const pinned = main.querySelector(".actions")?.offsetHeight ?? 0;
   document.documentElement.style.setProperty("--pinned", `${pinned}px`);
-  for (const node of main.querySelectorAll(".option.long:not(.open)")) {
-    const box = node.querySelector(".body");
+  const closed = [...main.querySelectorAll(".option.long:not(.open)")];
+  for (const node of closed) {
     node.querySelector(".more")?.remove();
     node.classList.add("folded");
-    if (box.scrollHeight <= box.clientHeight + 8) node.classList.remove("folded");
-    else node.querySelector(".foot").prepend(unfold(node));
   }
+  const boxes = closed.map((node) => node.querySelector(".body"));
+  const hides = boxes.map((box) => box.scrollHeight > box.clientHeight + 8);
+  closed.forEach((node, k) => {
+    if (hides[k]) node.querySelector(".foot").prepend(unfold(node));
+    else node.classList.remove("folded");
+  });
 }
 
 function unfold(node) {
@@ -157,8 +161,12 @@ function zoom(options, at, choose) {
     caption.textContent = [picture.alt, options[at].caption].filter(Boolean).join(": ");
     dialog.setAttribute("aria-label", picture.alt);
   };
+  // the finger that was held to open this is lifted over it
+  let fresh = false;
+  dialog.addEventListener("pointerdown", () => { fresh = true; });
   larger.setAttribute("aria-label", t.larger);
   larger.addEventListener("click", (event) => {
+    if (event.detail && !fresh) return;
     const spot = larger.getBoundingClientRect();
     const x = (event.clientX - spot.left) / spot.width, y = (event.clientY - spot.top) / spot.height;
     larger.setAttribute("aria-pressed", pane.classList.toggle("large"));

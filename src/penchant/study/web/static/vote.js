@@ -179,7 +179,7 @@ function show() {
   main.replaceChildren(title, hint, cards, actions);
   heard = listen(main, options, () => { heard = true; mark(); say(t.may_choose, "unseen"); });
   hint.textContent = !heard ? t.play_hint : form === "rank" ? t.rank_hint : "";
-  if (heard && done < TAUGHT) hint.append(element("span", { class: "touch" }, ` ${t.swipe_hint}`));
+  if (!hint.textContent && done < TAUGHT) hint.append(element("span", { class: "touch" }, t.swipe_hint));
   undoButton();
   document.getElementById("keys").textContent = keysOf(question);
   fold(main);
