@@ -464,6 +464,15 @@ def test_a_swipe_to_the_right_chooses(serve, visit):
     assert extent(page) == [390, 844]
 
 
+UNDO_TWICE = """async () => {
+  const main = document.getElementById("vote");
+  const back = new Promise((seen) => new MutationObserver(seen).observe(main, { childList: true }));
+  main.querySelector(".undo").click();
+  await back;
+  main.querySelector(".undo").click();
+}"""
+
+
 def test_a_double_tap_answers_one_question(serve, visit):
     live = serve(answers_per_person=None)
     page = visit(live.link, **USUAL_PHONE)
@@ -476,8 +485,7 @@ def test_a_double_tap_answers_one_question(serve, visit):
         settled(live, n)
     ready(page)
     assert len(live.answers()) == 3
-    for _ in range(2):
-        page.evaluate("document.querySelector('.actions .undo').click()")
+    page.evaluate(UNDO_TWICE)
     wait_for_count(page, "2 answered")
     ready(page)
     assert len(live.answers()) == 2
