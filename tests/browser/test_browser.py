@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Error
 
 from penchant.study import NewItem, store_media
+from penchant.study.store import studies
 
 PATIENCE = 90.0
 """Seconds for anything to come to pass: a machine may be slow, or busy with other things."""
@@ -491,6 +492,25 @@ def test_a_double_tap_answers_one_question(serve, visit):
     wait_for_count(page, "2 answered")
     ready(page)
     assert len(live.answers()) == 2
+
+
+def test_a_double_tap_uses_an_invitation_once(serve, visit):
+    live = serve(open_link=False)
+    with live.folder.open(migrate=False) as database:
+        token = database.write(studies.create_invite, "drinks", 1.0, "participant", "", 1)
+    page = visit(f"{live.link}?invite={token}", **USUAL_PHONE)
+    held, finger = [], Finger(page)
+    page.route("**/join", lambda route: held.append(route))
+    finger.down(page.locator("button.primary"))
+    finger.touch("End")
+    until(lambda: page.wait_for_timeout(50) or held)
+    finger.touch("Start", (finger.x, finger.y))
+    finger.touch("End")
+    page.wait_for_timeout(400)
+    assert len(held) == 1
+    held[0].continue_()
+    ready(page)
+    assert page.locator(".option").count() == 2
 
 
 def test_a_double_tap_places_an_option_once(serve, visit):

@@ -142,8 +142,12 @@ function fingers(node, taken, hold) {
     if (took) taken();
   });
   node.addEventListener("pointercancel", rest);
-  // a held finger would open the browser's own menu
-  node.addEventListener("contextmenu", (event) => { if (from) event.preventDefault(); });
+  if (hold) node.addEventListener("contextmenu", noMenu);
+}
+
+// a finger that stays would open the browser's own menu
+function noMenu(event) {
+  if (event.pointerType === "touch") event.preventDefault();
 }
 
 // ---- a picture, as large as the screen
@@ -164,6 +168,7 @@ function zoom(options, at, choose) {
   // the finger that was held to open this is lifted over it
   let fresh = false;
   dialog.addEventListener("pointerdown", () => { fresh = true; });
+  dialog.addEventListener("contextmenu", (event) => fresh || noMenu(event));
   larger.setAttribute("aria-label", t.larger);
   larger.addEventListener("click", (event) => {
     if (event.detail && !fresh) return;
