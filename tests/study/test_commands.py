@@ -145,7 +145,7 @@ def test_a_port_that_is_taken():
 def test_serving_is_local_unless_told_otherwise(folder, monkeypatch):
     seen = []
     monkeypatch.setattr(ps.Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
-    monkeypatch.setattr("penchant.study.serve.stop_on_signals", lambda supervisor: None)
+    monkeypatch.setattr("penchant.study.supervisor.stop_on_signals", lambda supervisor: None)
     local = call("serve", folder, "--port", 0)
     assert "participants: http://127.0.0.1:" in local.output
     assert "TLS" not in local.output

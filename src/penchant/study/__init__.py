@@ -35,7 +35,7 @@ _NAMES = {
     ),
     "refusals": ("Refusal", "strings"),
     "robots": ("RobotCrowd", "RobotPlan", "RobotTaste", "simulate"),
-    "serve": ("Child", "Supervisor", "listen", "running", "server_config"),
+    "supervisor": ("Child", "Supervisor", "listen", "running", "server_config"),
     "store": ("Database", "NewItem", "Snapshot"),
     "web": ("Rate", "create_app", "shared_numbers"),
 }

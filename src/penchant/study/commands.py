@@ -15,7 +15,7 @@ import click
 
 from penchant.errors import DataError
 from penchant.study import folder as files
-from penchant.study import serve as server
+from penchant.study import supervisor as server
 from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items

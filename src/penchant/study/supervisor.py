@@ -1,7 +1,7 @@
 """The supervisor of a study's processes: web processes and the model process.
 
 It starts them, and starts them again when they end. Each of them is
-`python -m penchant.study.serve web|work FOLDER`. A process imports only what it needs, because
+`python -m penchant.study.supervisor web|work FOLDER`. A process imports only what it needs, because
 people wait for it after a crash.
 """
 
@@ -91,7 +91,7 @@ class Child:
             self.started = now
         if now - self.started < min(LONGEST_PAUSE, 0.1 * (2**self.failures - 1)):
             return
-        command = [sys.executable, "-m", "penchant.study.serve", *self.arguments]
+        command = [sys.executable, "-m", "penchant.study.supervisor", *self.arguments]
         self.process = subprocess.Popen(command, pass_fds=descriptors)
         self.started = now
 
