@@ -78,7 +78,7 @@ def test_settings_by_option_and_by_file(tmp_path, items):
         (b"name,name\ntea,1\n", "a name of its own"),
         (b"name,x\n,1\nmilk,2\n", "line 2 has no name"),
         (b"name,image\ntea,tea.png\nmilk,milk.png\n", "tea.png is not there"),
-        (b"name,image,text\ntea,a.png,x\nmilk,,y\n", "both image and text"),
+        (b"name,image,html\ntea,a.png,x\nmilk,,y\n", "both image and html"),
         (b"name,image\ntea,fake.png\nmilk,fake.png\n", "does not begin as"),
         (b"name,image\ntea,page.html\nmilk,page.html\n", "must end in"),
         (b"name,image\ntea,big.png\nmilk,big.png\n", "larger than 20 MB"),

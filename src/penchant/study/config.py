@@ -101,6 +101,14 @@ class Config:
         Of the page around the question; "auto" follows each browser.
     redirect : str
         Address to which a panel's participants return; `{id}` becomes the panel's id.
+    mark_differences : bool
+        Of two texts mark the words in which they differ.
+    must_play : bool
+        Audio and video must be played before an answer is taken.
+    suggestions : bool
+        Participants may suggest items; the owner decides about each.
+    public_results : bool
+        Show the ranking to everybody at /r/{study}, nothing about people.
     """
 
     question: Text
@@ -136,6 +144,10 @@ class Config:
     panel_parameters: Annotated[tuple[NotEmpty, ...], Field(strict=False)] = (
         *("PROLIFIC_PID", "participant", "pid"),
     )
+    mark_differences: bool = False
+    must_play: bool = False
+    suggestions: bool = False
+    public_results: bool = False
 
     def __post_init__(self) -> None:
         if not self.question.strip():

@@ -258,7 +258,8 @@ def copy_without_answers(folder: Folder, target: Path) -> Folder:
     copy = Folder.create(target, folder.study, None)
     for file in folder.media.iterdir():
         shutil.copy2(file, copy.media / file.name)
-    items = [NewItem(row.name, row.media, row.body, row.features) for row in rows if row.active]
+    kept = ("name", "media", "body", "features", "caption")
+    items = [NewItem(*(getattr(row, k) for k in kept)) for row in rows if row.active]
     with copy.open() as database:
         database.write(studies.create, copy.study, config, items, time.time())
     return copy

@@ -27,12 +27,14 @@ class NewItem:
     """An item to add; its fields are columns of the table.
 
     media: text, markdown, html, image, audio or video. body: the text, or the media file's name.
+    caption: text under an image, audio or video.
     """
 
     name: str
     media: str = "text"
     body: str = ""
     features: dict[str, float] = field(default_factory=dict)
+    caption: str = ""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ item = sa.Table(
     sa.Column("features", sa.JSON, nullable=False),
     sa.Column("active", sa.Boolean, nullable=False),
     sa.Column("asked", sa.Integer, nullable=False),
+    sa.Column("caption", sa.Text, nullable=False, server_default=""),
     sa.UniqueConstraint("study", "name", name="item_name"),
 )
 
@@ -119,6 +120,18 @@ snapshot = sa.Table(
     sa.Column("learned_at", sa.BigInteger, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+)
+
+suggestion = sa.Table(
+    "suggestion",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("study", sa.String(64), nullable=False),
+    sa.Column("participant", sa.String(64), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Index("suggestion_of_study", "study", "state", "created"),
 )
 
 

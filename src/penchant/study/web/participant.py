@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from penchant.study.config import LANGUAGES, LARGEST_SET, Config
+from penchant.study.differences import marked_differences
 from penchant.study.questions import CHECK
 from penchant.study.refusals import ParticipantRefusal, Refusal, strings
 from penchant.study.store import participants, studies
@@ -227,7 +228,9 @@ async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
     unknown = wanted - set(site.shown)
     if unknown:
         rows = await site.read(studies.items_by_id, unknown)
-        site.shown.update({row.id: option(row.id, row.media, row.body) for row in rows})
+        site.shown.update(
+            {row.id: option(row.id, row.media, row.body, row.caption) for row in rows}
+        )
     return {
         "questions": [_question(site, config, q) for q in turn.questions],
         "done": turn.answers,
@@ -247,11 +250,11 @@ def _question(site: Site, config: Config, row: Any) -> dict[str, Any]:
         options = [{"kind": "text", "text": texts[k]} for k in places]
         prompt = check.prompt if check else prompt
     else:
-        options = [site.shown[item] for item in row.shown]
+        options = with_settings([site.shown[item] for item in row.shown], config)
     return {"id": row.id, "prompt": prompt, "form": row.form, "tie": tie, "options": options}
 
 
-def option(item: str, medium: str, body: str) -> dict[str, str]:
+def option(item: str, medium: str, body: str, caption: str = "") -> dict[str, Any]:
     """The visible part of an item; its id is random and says nothing."""
     if medium == "text":
         return {"kind": "text", "text": body}
@@ -259,7 +262,19 @@ def option(item: str, medium: str, body: str) -> dict[str, str]:
         return {"kind": "markdown", "html": as_html(body)}
     if medium == "html":
         return {"kind": "html", "url": f"/media/page/{item}"}
-    return {"kind": medium, "url": f"/media/{body}"}
+    shown = {"kind": medium, "url": f"/media/{body}"}
+    return shown | {"caption": caption} if caption else shown
+
+
+def with_settings(options: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:
+    """Options as the study's settings want them: differences marked, media that must be played."""
+    if config.must_play:
+        played = ("audio", "video")
+        options = [{**o, "must_play": True} if o["kind"] in played else o for o in options]
+    if config.mark_differences and [o["kind"] for o in options] == ["text", "text"]:
+        marked = marked_differences(*(o["text"] for o in options))
+        options = [{**o, "difference": html} for o, html in zip(options, marked, strict=True)]
+    return options
 
 
 def _order_of(form: dict[str, str]) -> list[list[int]] | None:

@@ -1,0 +1,24 @@
+"""Captions of items, and items that participants suggest."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add what the first version had not."""
+    op.add_column("item", sa.Column("caption", sa.Text, nullable=False, server_default=""))
+    op.create_table(
+        "suggestion",
+        sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("study", sa.String(64), nullable=False),
+        sa.Column("participant", sa.String(64), nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("created", sa.Double, nullable=False),
+        sa.Index("suggestion_of_study", "study", "state", "created"),
+    )
