@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 
 import penchant.study as ps
@@ -84,6 +85,25 @@ def state_when_clear(served):
     return served.database.read(studies.get, "drinks").state
 
 
+def options(served):
+    return [
+        set(option) for q in served.participant().next()["questions"] for option in q["options"]
+    ]
+
+
+def options_of_sound(served):
+    served.database.write(lambda c: c.execute(sa.text("UPDATE item SET media = 'audio'")))
+    return options(served)
+
+
+def suggesting(served):
+    return served.participant().get("/s/drinks/suggest").status_code
+
+
+def results(served):
+    return served.browser().get("/r/drinks").status_code
+
+
 def kinds(config):
     return [ps.kind_of(config, "somebody", number) for number in range(200)]
 
@@ -150,7 +170,7 @@ CASES = {
     "close_when_enough": (FLAG, {"close_when_enough": True}, state_when_clear),
     "reward": ((*OPTIONAL, -1), {"reward": 2.5}, money),
     "open_link": (FLAG, {"open_link": False}, joining),
-    "language": ((*TEXT, "fr", ""), {"language": "de"}, first_page),
+    "language": ((*TEXT, "typo", "", "FR"), {"language": "de"}, first_page),
     "welcome": (TEXT, {"welcome": "Hello **you**"}, first_page),
     "consent": (TEXT, {"consent": "I agree"}, first_page),
     "thanks": (TEXT, {"thanks": "Bye **now**"}, last_page),
@@ -165,6 +185,10 @@ CASES = {
         {"panel_parameters": ["code"]},
         first_page,
     ),
+    "mark_differences": (FLAG, {"mark_differences": True}, options),
+    "must_play": (FLAG, {"must_play": True}, options_of_sound),
+    "suggestions": (FLAG, {"suggestions": True}, suggesting),
+    "public_results": (FLAG, {"public_results": True}, results),
 }
 """By setting: what is refused, a change, and where that shows."""
 

@@ -16,9 +16,10 @@ import click
 from penchant.errors import DataError
 from penchant.study import folder as files
 from penchant.study import supervisor as server
-from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
+from penchant.study.config import FOLLOW_BROWSER, FORMATS, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
+from penchant.study.refusals import check_language, use_strings
 from penchant.study.store import reports, studies
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
@@ -42,7 +43,7 @@ def suggest(text: str) -> None:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="pair", show_default=True)
 @click.option("--size", type=int, help="Items a question, with best or rank.")
 @click.option("--model", type=click.Choice(MODELS), default="shared", show_default=True)
-@click.option("--language", type=click.Choice((FOLLOW_BROWSER, *LANGUAGES)), default="auto")
+@click.option("--language", default=FOLLOW_BROWSER, show_default=True, help="en, de, …")
 @click.option("--answers", "answers_per_person", type=int, help="Answers a person gives.")
 @click.option("--consent", type=click.Path(path_type=Path), help="Markdown to agree to.")
 @click.option("--settings", type=click.Path(path_type=Path), help="JSON file of further settings.")
@@ -67,6 +68,8 @@ def new(
     if settings is not None:
         values |= _json(settings)
     config = Config.from_json(values)
+    use_strings(folder / "strings")
+    check_language(config.language)
     study = name or re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")
     if not re.fullmatch(r"[a-z0-9-]{1,40}", study):
         raise DataError(f"the name is {study!r}: it must be 1 to 40 of a–z, 0–9 and -; give --name")

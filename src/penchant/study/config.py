@@ -17,8 +17,7 @@ Model = Literal["shared", "personal"]
 # those of `penchant.ask`, repeated because web processes load no numerics
 Criterion = Literal["variance_ratio", "information_gain", "expected_best", "thompson", "random"]
 FORMATS, MODELS, CRITERIA = get_args(Format), get_args(Model), get_args(Criterion)
-Language = Literal["auto", "en", "de"]
-FOLLOW_BROWSER, *LANGUAGES = get_args(Language)
+FOLLOW_BROWSER = "auto"
 LARGEST_SET = 8
 
 
@@ -27,6 +26,12 @@ def _whole_characters(value: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError("it must be text, not half a character") from None
+    return value
+
+
+def _language(value: str) -> str:
+    if value != FOLLOW_BROWSER and not re.fullmatch("[a-z]{2,3}", value):
+        raise ValueError("it must be auto, or the letters of a language, such as en")
     return value
 
 
@@ -97,8 +102,9 @@ class Config:
         Cost of one participant, in the owner's currency, for the plan.
     open_link : bool
         Whether everybody with the address may take part, or only invited people.
-    language : {"auto", "en", "de"}
-        Of the page around the question; "auto" follows each browser.
+    language : str
+        Of the page around the question; "auto" follows each browser. A language is a file in
+        web/strings, or in the folder `strings` of the study.
     redirect : str
         Address to which a panel's participants return; `{id}` becomes the panel's id.
     mark_differences : bool
@@ -135,7 +141,7 @@ class Config:
     close_when_enough: bool = False
     reward: Annotated[float, Field(ge=0, le=1_000_000)] | None = None
     open_link: bool = True
-    language: Language = "auto"
+    language: Annotated[Text, AfterValidator(_language)] = FOLLOW_BROWSER
     welcome: Text = ""
     consent: Text = ""
     thanks: Text = ""

@@ -17,6 +17,7 @@ from typing import Any
 import penchant as pc
 from penchant.errors import DataError
 from penchant.study.events import UNNAMED
+from penchant.study.refusals import use_strings
 from penchant.study.store import Database, studies
 from penchant.study.store.studies import NewItem
 
@@ -47,7 +48,8 @@ class Folder:
                 f"{self.path / SETTINGS} cannot be read ({error}): it must name the study and its "
                 "database, as `penchant study new` wrote it"
             ) from error
-        self.media = self.path / "media"
+        self.media, self.strings = self.path / "media", self.path / "strings"
+        use_strings(self.strings)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], study: str, database: str | None) -> "Folder":
@@ -225,6 +227,8 @@ def backup_to(folder: Folder, database: Database, path: Path) -> None:
             for file in sorted(folder.media.iterdir()):
                 if not file.name.endswith(".part"):
                     archive.write(file, f"media/{file.name}")
+            for file in sorted(folder.strings.glob("*.json")):
+                archive.write(file, f"strings/{file.name}")
     scratch.chmod(0o600)
     scratch.replace(path)
 
@@ -239,9 +243,11 @@ def restore_from(path: Path, target: Path) -> Folder:
             (target / "media").mkdir(parents=True, exist_ok=True)
             (target / "study.db").write_bytes(archive.read("study.db"))
             for name in archive.namelist():
-                if name.startswith("media/"):
+                kind = name.partition("/")[0]
+                if kind in ("media", "strings") and name != kind:
+                    (target / kind).mkdir(exist_ok=True)
                     # only the last part: a name with .. cannot leave the folder
-                    (target / "media" / Path(name).name).write_bytes(archive.read(name))
+                    (target / kind / Path(name).name).write_bytes(archive.read(name))
             write_private(target / "secret", archive.read("secret").decode())
             found = {"study": str(settings["study"]), "database": "sqlite:///study.db"}
             write_private(target / SETTINGS, json.dumps(found, indent=2))

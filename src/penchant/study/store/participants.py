@@ -103,6 +103,7 @@ def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[st
 
 def _remove(conn: Connection, person: str) -> int:
     conn.execute(t.question.delete().where(t.question.c.participant == person))
+    conn.execute(t.suggestion.delete().where(t.suggestion.c.participant == person))
     conn.execute(t.participant.delete().where(t.participant.c.id == person))
     return conn.execute(t.event.delete().where(t.event.c.participant == person)).rowcount
 

@@ -14,7 +14,7 @@ from starlette.background import BackgroundTask
 
 from penchant.study.folder import backup_to, read_votes, write_votes
 from penchant.study.items import LARGEST_FILE, LARGEST_TEXT, store_media
-from penchant.study.refusals import Refusal
+from penchant.study.refusals import Refusal, check_language
 from penchant.study.store import participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
@@ -70,6 +70,7 @@ async def get_study(study: StudyName, site: Owned) -> responses.JSONResponse:
 async def change_study(study: StudyName, changes: Changes, site: Owned) -> responses.JSONResponse:
     """Pause, run or close it; change settings."""
     now = site.now()
+    check_language(str(changes.config.get("language", "auto")))
 
     def job(conn: Any) -> None:
         if changes.config:
@@ -106,12 +107,13 @@ async def upload_item(
     medium: Annotated[str, Form(pattern="^(image|audio|video)$")],
     file: Annotated[UploadFile, File()],
     features: Annotated[Json[dict[str, FiniteFloat]] | None, Form()] = None,
+    caption: Annotated[str, Form(max_length=LARGEST_TEXT)] = "",
 ) -> dict[str, list[str]]:
     """Add one item that is a file, its features as JSON; the client's name and type are ignored."""
     content = await file.read(LARGEST_FILE + 1)
     given = (content, FilePath(file.filename or "").suffix, medium, "the file")
     stored = await asyncio.to_thread(store_media, site.folder.media, *given)
-    new = [NewItem(name, medium, stored, features or {})]
+    new = [NewItem(name, medium, stored, features or {}, caption)]
     try:
         return {"ids": await site.write(studies.add_items, study, new, site.now())}
     except Refusal:

@@ -8,10 +8,10 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from penchant.study.config import LANGUAGES, LARGEST_SET, Config
+from penchant.study.config import LARGEST_SET, Config
 from penchant.study.differences import marked_differences
 from penchant.study.questions import CHECK
-from penchant.study.refusals import ParticipantRefusal, Refusal, strings
+from penchant.study.refusals import ParticipantRefusal, Refusal, languages, strings
 from penchant.study.store import participants, studies
 from penchant.study.store.participants import Turn
 from penchant.study.store.studies import RUNNING, Study
@@ -80,7 +80,7 @@ async def join(study: StudyName, request: Request) -> Response:
         person = await site.write(participants.join, study, site.now(), **who)
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
-    if form.get("lang") in LANGUAGES:
+    if form.get("lang") in languages():
         response.set_cookie("lang", form["lang"], path=f"/s/{study}", samesite="lax")
     return response
 

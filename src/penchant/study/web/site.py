@@ -18,9 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from sqlalchemy.exc import OperationalError
 
-from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
+from penchant.study.config import FOLLOW_BROWSER
 from penchant.study.folder import SETTINGS, Folder, keeps_ending
-from penchant.study.refusals import ParticipantRefusal, Refusal, strings
+from penchant.study.refusals import ENGLISH, ParticipantRefusal, Refusal, languages, strings
 from penchant.study.store import Database, participants, studies
 from penchant.study.store.database import Job, P, T
 from penchant.study.web.safety import Rate, shared_numbers
@@ -176,7 +176,8 @@ def language(request: Request, fixed: str = FOLLOW_BROWSER) -> str:
     accepted = request.headers.get("accept-language", "").split(",")
     asked = [wanted, fixed, *(part.split(";")[0] for part in accepted)]
     short = [name.strip().lower().split("-")[0] for name in asked]
-    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
+    known = languages()
+    return next((name for name in short if name in known), ENGLISH)
 
 
 TAGS = {
