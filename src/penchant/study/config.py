@@ -59,6 +59,65 @@ def _as_check(values: Any) -> Any:
     return Check(**values) if isinstance(values, Mapping) else values
 
 
+NUMBER, TEXT = "number", "text"
+TAKEN = frozenset(
+    (
+        *("ballot", "item", "items", "position", "rank", "place", "shown", "shownfirst", "question"),
+        *("kind", "form", "ms", "at", "winner", "loser", "tie", "tied", "draw", "user", "rater"),
+        *("judge", "voter", "annotator", "worker", "person", "respondent", "count", "n", "times"),
+        *("strength", "preferencestrength", "strengthofpreference", "degree", "intensity"),
+        *("howmuch", "howmuchbetter", "margin", "outcome", "result", "choice", "preference"),
+        *("preferred", "chosen", "better", "win", "won", "selected", "other", "rejected", "worse"),
+        *("lose", "lost", "vote", "verdict", "judgment", "judgement", "decision", "a", "b"),
+        *("first", "second", "left", "right", "winnername", "losername", "name"),
+    )
+)
+"""Columns that `penchant rank` reads as something else, without marks and a final "id"."""
+
+
+def _choices(value: Any) -> Any:
+    if value in (NUMBER, TEXT):
+        return value
+    options = value if isinstance(value, list | tuple) else ()
+    whole = [o for o in options if isinstance(o, str) and o and o == o.strip()]
+    if 2 <= len(set(whole)) == len(options) <= 300:
+        return tuple(map(_whole_characters, whole))
+    raise ValueError('it must be different texts, or "number" or "text"')
+
+
+@dataclass(frozen=True, config=STRICT)
+class AskFirst:
+    """A question before the first item. name: its column in the export.
+
+    options: what can be chosen, or "number" or "text". screen_out: options that end it politely.
+    """
+
+    name: Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")]
+    label: NotEmpty
+    options: Annotated[tuple[str, ...] | str, BeforeValidator(_choices)]
+    required: bool = True
+    screen_out: Annotated[tuple[NotEmpty, ...], Field(strict=False)] = ()
+
+    def __post_init__(self) -> None:
+        if re.sub("_|id$", "", self.name) in TAKEN:
+            raise ValueError(f"{self.name} must be another word: votes have such a column")
+        known = self.options if isinstance(self.options, tuple) else ()
+        if unknown := set(self.screen_out) - set(known):
+            raise ValueError(f"screen_out must be some of its options, and {min(unknown)!r} is not")
+
+
+def _as_first(values: Any) -> Any:
+    return AskFirst(**values) if isinstance(values, Mapping) else values
+
+
+def _origin(value: str) -> str:
+    url = urlsplit(value)
+    # ";" or a blank would end the directive of the policy
+    if not re.fullmatch(r"https?://[a-z0-9.-]+(:(\d{1,5}|\*))?", value) or not url.hostname:
+        raise ValueError("it must be a whole origin, such as https://panel.example.org")
+    return value
+
+
 def _whole_address(value: str) -> str:
     url = urlsplit(value)
     if value and (url.scheme not in ("http", "https") or not url.netloc):
@@ -115,6 +174,15 @@ class Config:
         Participants may suggest items; the owner decides about each.
     public_results : bool
         Show the ranking to everybody at /r/{study}, nothing about people.
+    ask_first : tuple of AskFirst
+        Questions to people before the first item: who they are, and whether they may take part.
+    screened_out_code, screened_out_redirect : str
+        For those whose part ends there, instead of `completion_code` and `redirect`.
+    frame_ancestors : tuple of str
+        Origins of sites that may show participants' pages in a frame.
+    guard_joins : bool
+        Whether joining takes the study's own form, and where many join from one address, some
+        computing by the browser.
     """
 
     question: Text
@@ -154,6 +222,16 @@ class Config:
     must_play: bool = False
     suggestions: bool = False
     public_results: bool = False
+    ask_first: Annotated[
+        tuple[Annotated[AskFirst, BeforeValidator(_as_first)], ...],
+        Field(strict=False, max_length=50),
+    ] = ()
+    screened_out_code: Text = ""
+    screened_out_redirect: Annotated[Text, AfterValidator(_whole_address)] = ""
+    frame_ancestors: Annotated[
+        tuple[Annotated[Text, AfterValidator(_origin)], ...], Field(strict=False, max_length=20)
+    ] = ()
+    guard_joins: bool = False
 
     def __post_init__(self) -> None:
         if not self.question.strip():
@@ -162,6 +240,8 @@ class Config:
             raise ValueError(f'size is {self.size}: a pair has 2 items; format "best" takes more')
         if self.repeat_share + self.random_share + self.check_share > 1.0:
             raise ValueError("repeat_share, random_share and check_share exceed 1 together")
+        if len({asked.name for asked in self.ask_first}) < len(self.ask_first):
+            raise ValueError("ask_first: every question must have a name of its own")
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""

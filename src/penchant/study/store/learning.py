@@ -71,7 +71,8 @@ def queue_of(conn: Connection, study: str, config: Config, now: float, version: 
 
 def _present(study: str, now: float) -> sa.Select[Any]:
     p = t.participant.c
-    return sa.select(p.id).where(p.study == study, p.last_seen > now - participants.PRESENT_SECONDS)
+    here = (p.last_seen > now - participants.PRESENT_SECONDS, ~p.screened_out)
+    return sa.select(p.id).where(p.study == study, *here)
 
 
 def asked_pairs(conn: Connection, people: Sequence[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Pre
 from penchant.study.refusals import ParticipantRefusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
-from penchant.study.store.studies import RUNNING
+from penchant.study.store.studies import CLOSED, RUNNING
 from penchant.study.store.tables import new_id
 
 PRESENT_SECONDS = 180.0
@@ -29,27 +29,35 @@ def join(
     external_id_hash: str | None = None,
     consent: bool = False,
     known: str | None = None,
+    said_first: dict[str, Any] | None = None,
+    screened_out: bool = False,
 ) -> str:
     """Add a participant and return their id.
 
     known: the participant of the browser's cookie. A panel's participant who returns is recognised
     by this cookie. A panel's id is no secret, so it alone gives no access to earlier answers; a
-    participant without answers is replaced by a new one.
+    participant without answers is replaced by a new one. Whoever was screened out stays so.
+    said_first: answers to the questions before the first item.
     """
     it = studies.get(conn, study)
     if it.config.consent and not consent:
         raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
+    if known is not None:
+        here = conn.execute(t.PARTICIPANT, {"who": known, "in_study": study}).first()
+        if here and here.screened_out and here.external_id_hash == external_id_hash:
+            return known
     if external_id_hash is not None:
-        same = sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
-        before = conn.execute(same).scalar()
+        same = sa.select(p.id, p.screened_out)
+        mine = (p.study == study, p.external_id_hash == external_id_hash)
+        before = conn.execute(same.where(*mine)).first()
         if before is not None:
-            if before == known:
-                return str(before)
-            theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before)
-            if conn.execute(theirs).first() is not None:
+            if before.id == known:
+                return str(before.id)
+            theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before.id)
+            if before.screened_out or conn.execute(theirs).first() is not None:
                 raise ParticipantRefusal("conflict", "other_browser")
-            _remove(conn, before)
+            _remove(conn, before.id)
     if it.state != RUNNING:
         raise ParticipantRefusal(it.state, it.state)
     invite = None
@@ -64,6 +72,7 @@ def join(
     row = {"id": person, "study": study, "joined": now, "last_seen": now}
     row["kind"] = "panel" if external_id_hash else "invited" if invite else "anonymous"
     row |= {"invite": invite and invite.id, "external_id_hash": external_id_hash}
+    row |= {"said_first": said_first or None, "screened_out": screened_out}
     conn.execute(t.participant.insert(), row | {"consent": now if consent else None})
     return person
 
@@ -113,6 +122,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
     p = t.participant.c
     is_here = (p.last_seen > now - PRESENT_SECONDS).label("here")
     query = sa.select(p.id, p.kind, p.joined, t.N_ANSWERS, is_here)
+    query = query.add_columns(p.screened_out, p.finished, p.said_first)
     rows = conn.execute(query.where(p.study == study).order_by(p.joined))
     return [dict(row._mapping) for row in rows]
 
@@ -130,7 +140,7 @@ class Turn:
     """The next questions of a participant.
 
     answers: how many they gave. ran_out: no question is left, though they are below their limit.
-    undo: the question whose answer they may withdraw.
+    undo: the question whose answer they may withdraw. screened_out: there are no questions for them.
     """
 
     questions: list[Any]
@@ -138,6 +148,7 @@ class Turn:
     finished: bool
     ran_out: bool
     undo: str | None
+    screened_out: bool = False
 
 
 def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
@@ -145,8 +156,11 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
     it = studies.get(conn, study)
     here = participant(conn, study, person)
     undo = here.last_answered if it.config.undo else None
+    if here.screened_out:
+        return Turn([], here.answers, True, False, None, screened_out=True)
     finished = rules.is_finished(it.config, here.answers, now - here.joined)
     if it.state != RUNNING or finished:
+        _note_end(conn, person, here, finished or it.state == CLOSED, now)
         return Turn([], here.answers, finished, False, undo)
     if it.config.answers_per_person is not None:
         n = min(n, it.config.answers_per_person - here.answers)
@@ -161,7 +175,14 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
         if row is None:
             break
         found.append(row)
+    _note_end(conn, person, here, not found, now)
     return Turn(found, here.answers, not found, not found, undo)
+
+
+def _note_end(conn: Connection, person: str, here: Any, ended: bool, now: float) -> None:
+    """Note when somebody who answered reached the end, for the owner's list of a panel."""
+    if ended and here.answers and here.finished is None:
+        conn.execute(t.participant.update().where(t.participant.c.id == person).values(finished=now))
 
 
 def _balanced_random(

@@ -65,6 +65,10 @@ participant = sa.Table(
     sa.Column("consent", sa.Double),
     sa.Column("joined", sa.Double, nullable=False),
     sa.Column("last_seen", sa.Double, nullable=False),
+    # what they said before the first item; whether that ended it; when they reached the end
+    sa.Column("said_first", sa.JSON(none_as_null=True)),
+    sa.Column("screened_out", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("finished", sa.Double),
     sa.UniqueConstraint("study", "external_id_hash", name="participant_external"),
 )
 
@@ -175,7 +179,8 @@ _last = (
     .limit(1)
 )
 PARTICIPANT = sa.select(
-    _p.invite, _p.joined, N_ANSWERS, _last.scalar_subquery().label("last_answered")
+    *(_p.invite, _p.joined, N_ANSWERS, _last.scalar_subquery().label("last_answered")),
+    *(_p.screened_out, _p.finished, _p.external_id_hash),
 ).where(_p.id == _who, _p.study == _study)
 
 SEEN = participant.update().where(_p.id == _who).values(last_seen=sa.bindparam("at"))

@@ -88,6 +88,7 @@ async def _html_item(item: str, request: Request) -> Response:
     if not rows or rows[0].media != "html":
         raise Refusal("unknown", "there is no such file")
     headers = {"Content-Security-Policy": SANDBOX_POLICY}
+    request.state.frames = await site_of(request).frames(rows[0].study)
     return Response(rows[0].body, media_type="text/html; charset=utf-8", headers=headers)
 
 

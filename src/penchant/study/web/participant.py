@@ -1,9 +1,10 @@
 """The routes of participants."""
 
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
@@ -16,12 +17,21 @@ from penchant.study.store import participants, studies
 from penchant.study.store.participants import Turn
 from penchant.study.store.studies import RUNNING, Study
 from penchant.study.store.tables import hash_external_id
+from penchant.study.web import guard
+from penchant.study.web.ask_first import panel_id, said_first
 from penchant.study.web.site import Site, address, as_html, form_of, language, page, site_of
-
-router = APIRouter(prefix="/s/{study}", tags=["participants"])
 
 T = TypeVar("T", bound=Response)
 StudyName = Annotated[str, Path(pattern="^[a-z0-9-]{1,40}$")]
+
+
+async def _note_frames(study: StudyName, request: Request) -> None:
+    request.state.frames = await site_of(request).frames(study)
+
+
+router = APIRouter(
+    prefix="/s/{study}", tags=["participants"], dependencies=[Depends(_note_frames)]
+)
 QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -46,7 +56,7 @@ async def welcome(study: StudyName, request: Request) -> Response:
     it = await site.read(studies.get, study)
     given = request.query_params
     panels = [given[name] for name in it.config.panel_parameters if given.get(name)]
-    panel = panels[0][:200] if panels else None
+    panel = panel_id(panels[0]) if panels else None
     here = site.cookie(request, "participant", study)
     # two people of a panel may share a browser
     if here is not None and panel in (None, here.get("panel")):
@@ -62,6 +72,7 @@ async def welcome(study: StudyName, request: Request) -> Response:
         invite=request.query_params.get("invite", "")[:200],
         panel=panel or "",
         lang=request.query_params.get("lang", "")[:5],
+        **{"ask_first": it.config.ask_first, "ticket": guard.ticket(site, study, it.config)},
     )
 
 
@@ -71,9 +82,15 @@ async def join(study: StudyName, request: Request) -> Response:
     site = site_of(request)
     site.joins.check(address(request))
     form = await form_of(request)
-    token, external = form.get("invite") or None, form.get("panel", "")[:200]
+    config = (await site.read(studies.get, study)).config
+    words = language(request, config.language)
+    doubt = guard.doubt(site, study, form, address(request)) if config.guard_joins else None
+    if doubt is not None:
+        return guard.once_more(site, study, config, form, words, doubt)
+    token, external = form.get("invite") or None, panel_id(form.get("panel", ""))
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
     who: dict[str, Any] = {"token": token, "external_id_hash": hashed}
+    who["said_first"], who["screened_out"] = said_first(config.ask_first, form)
     who["consent"] = form.get("consent") == "yes"
     who["known"] = (site.cookie(request, "participant", study) or {}).get("id")
     async with site.guessing(request):
@@ -163,17 +180,21 @@ async def done(study: StudyName, request: Request) -> Response:
     words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
     earned = finished and turn.answers > 0
-    redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
+    config, said = it.config, "nothing_left" if turn.ran_out else "done_default"
+    code, redirect = (config.completion_code, config.redirect) if earned else ("", "")
+    if turn.screened_out:
+        code, redirect = config.screened_out_code, config.screened_out_redirect
+        config, said = replace(config, thanks=""), "screened_out"
     return page(
         "done",
         words,
         study=study,
-        config=it.config,
+        config=config,
         finished=finished,
-        code=it.config.completion_code if earned else "",
-        said="nothing_left" if turn.ran_out else "done_default",
+        code=code,
+        said=said,
         undo=turn.undo if it.state == RUNNING else None,
-        redirect=redirect if earned else "",
+        redirect=redirect.replace("{id}", quote(str(content.get("panel", "")), safe="")),
     )
 
 

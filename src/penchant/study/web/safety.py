@@ -5,7 +5,7 @@ import logging
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -48,7 +48,10 @@ class Safety:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _harden(MutableHeaders(scope=message), trusted, scope["path"])
+                frames = scope.get("state", {}).get("frames", ())
+                _harden(MutableHeaders(scope=message), trusted, scope["path"], frames)
+                if frames and trusted:
+                    message["headers"] = [_in_frames(*header) for header in message["headers"]]
                 message["status"] = 413 if body.is_too_large else message["status"]
             await send(message)
 
@@ -92,8 +95,25 @@ def _is_local(host: str) -> bool:
     return urlsplit(f"//{host}").hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def _harden(headers: MutableHeaders, trusted: bool, path: str) -> None:
-    headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
+def _in_frames(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A header of a page in another site's frame, where browsers send only such cookies.
+
+    They are apart for each site that shows the frame; writes are checked by `why_not` as ever.
+    """
+    if name == b"set-cookie" and b"SameSite=lax" in value:
+        value = value.replace(b"; Secure", b"").replace(b"SameSite=lax", b"SameSite=none")
+        value += b"; Secure; Partitioned"
+    return name, value
+
+
+def _harden(
+    headers: MutableHeaders, trusted: bool, path: str, frames: Sequence[str] = ()
+) -> None:
+    policy = headers.get("Content-Security-Policy", CONTENT_POLICY)
+    for alone, also in (("'none'", ""), ("'self'", "'self' ")) if frames else ():
+        listed = f"frame-ancestors {also}{' '.join(frames)}"
+        policy = policy.replace(f"frame-ancestors {alone}", listed)
+    headers["Content-Security-Policy"] = policy
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers["Cross-Origin-Resource-Policy"] = "same-origin"

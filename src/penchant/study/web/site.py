@@ -26,6 +26,8 @@ from penchant.study.store.database import Job, P, T
 from penchant.study.web.safety import Rate, shared_numbers
 
 SESSION_SECONDS = 90 * 86_400
+TICKET_SECONDS = 3600.0
+"""How long a form for joining lasts."""
 LEAST_ROOM = 4_000_000
 """Free bytes below which the disk counts as full: small writes may still succeed."""
 log = logging.getLogger("penchant.study")
@@ -43,7 +45,8 @@ class Site:
     def __post_init__(self) -> None:
         self._looked, self._problems = -1.0, list[str]()
         key = self.folder.secret.encode()[:64]
-        shared = shared_numbers(self.folder.path / "limits", 5)
+        self._frames = dict[str, tuple[float, tuple[str, ...]]]()
+        shared = shared_numbers(self.folder.path / "limits", 7)
 
         def rate(burst: float, per_second: float) -> Rate:
             return Rate(burst, per_second, numbers=shared.pop(), key=key)
@@ -52,7 +55,9 @@ class Site:
         self.joins, self.answers = rate(300, 5.0), rate(60, 10.0)
         self.wrong_tokens, self.owners = rate(20, 0.1), rate(200, 20.0)
         # the model refits after each; a class may leave together
-        self.erasures = rate(40, 1 / 30)
+        self.erasures = rate(80, 1 / 30)
+        # joins from one address beyond which browsers compute; and joining forms, used once each
+        self.crowds, self.tickets = rate(90, 1.0), rate(1, 1 / TICKET_SECONDS)
 
     async def problems(self) -> list[str]:
         """What keeps the study from working; empty if nothing does. Cached for a second."""
@@ -69,6 +74,14 @@ class Site:
             log.error("answers cannot be written: %s", type(error).__name__)
             found.append("answers cannot be written")
         self._looked, self._problems = time.monotonic(), found
+        return found
+
+    async def frames(self, study: str) -> tuple[str, ...]:
+        """Origins that may show a study's pages in a frame. Cached for a second."""
+        looked, found = self._frames.get(study, (-1.0, ()))
+        if time.monotonic() > looked + 1.0:
+            found = (await self.read(studies.get, study)).config.frame_ancestors
+            self._frames[study] = time.monotonic(), found
         return found
 
     async def write(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Captions of items, and items that participants suggest."""
+"""What people said first, captions of items, and items that participants suggest."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,3 +22,7 @@ def upgrade() -> None:
         sa.Column("created", sa.Double, nullable=False),
         sa.Index("suggestion_of_study", "study", "state", "created"),
     )
+    op.add_column("participant", sa.Column("said_first", sa.JSON(none_as_null=True)))
+    screened_out = sa.Column("screened_out", sa.Boolean, nullable=False, server_default=sa.false())
+    op.add_column("participant", screened_out)
+    op.add_column("participant", sa.Column("finished", sa.Double))
