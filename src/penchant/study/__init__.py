@@ -1,7 +1,7 @@
 """Studies: items in, people vote in a browser, the model asks, the owner watches.
 
 `penchant study new`, `serve`, `simulate` … are its commands; `Client` speaks with a running
-server. Needs the extra `penchant[study]`.
+server; `penchant.study.serve` serves a study from a notebook. Needs the extra `penchant[study]`.
 
 Nothing is imported before it is used. The commands can be listed without the extra, and a web
 process, for which people wait after a crash, loads no numerics.
@@ -16,6 +16,7 @@ from penchant.errors import DataError
 
 if TYPE_CHECKING:
     from penchant.study.client import Client as Client
+    from penchant.study.notebook import serve as serve
 
 _NAMES = {
     "client": ("Client",),
@@ -27,6 +28,7 @@ _NAMES = {
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
         *("learning_point", "p_first", "replayed", "stock_for", "work"),
     ),
+    "notebook": ("StudyServer", "serve"),
     "quality": ("calibration", "raters"),
     "questions": (
         *("KINDS", "REPEAT_AFTER", "Prepared", "check_items", "check_order", "draw"),
@@ -40,7 +42,7 @@ _NAMES = {
     "web": ("Rate", "create_app", "shared_numbers"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = ["Client"]
+__all__ = ["Client", "serve"]
 
 
 def __getattr__(name: str) -> Any:

@@ -92,7 +92,8 @@ class Child:
         if now - self.started < min(LONGEST_PAUSE, 0.1 * (2**self.failures - 1)):
             return
         command = [sys.executable, "-m", "penchant.study.supervisor", *self.arguments]
-        self.process = subprocess.Popen(command, pass_fds=descriptors)
+        # a session of its own: an interrupt is for the supervisor, or for a notebook's cell
+        self.process = subprocess.Popen(command, pass_fds=descriptors, start_new_session=True)
         self.started = now
 
 
