@@ -22,6 +22,7 @@ _NAMES = {
     "client": ("Client",),
     "config": ("CRITERIA", "Check", "Config"),
     "events": ("UNNAMED", "Answer", "Event", "Record", "replay", "split_at"),
+    "differences": ("marked_differences",),
     "folder": ("Folder", "read_votes", "restore_from", "write_deaths", "write_votes"),
     "items": ("LARGEST_FILE", "read_items", "store_media"),
     "learner": (

@@ -20,7 +20,7 @@ ELEMENTS = {
     *("feDropShadow", "feFlood", "feFuncA", "feFuncB", "feFuncG", "feFuncR", "feGaussianBlur"),
     *("feImage", "feMerge", "feMergeNode", "feMorphology", "feOffset", "fePointLight"),
     *("feSpecularLighting", "feSpotLight", "feTile", "feTurbulence", "filter", "g", "image"),
-    *("line", "linearGradient", "marker", "mask", "metadata", "mpath", "path", "pattern"),
+    *("line", "linearGradient", "marker", "mask", "mpath", "path", "pattern"),
     *("polygon", "polyline", "radialGradient", "rect", "set", "stop", "style", "svg", "switch"),
     *("symbol", "text", "textPath", "title", "tspan", "use", "view"),
 }
@@ -88,7 +88,7 @@ def _clean(element: ET.Element, depth: int) -> Iterator[str]:
     if name == "style" and LOADS.search("".join(element.itertext())):
         yield "a <style> with an address"
     for child in list(element):
-        if child.tag.startswith(f"{{{SVG}}}") and name != "metadata":
+        if child.tag.startswith(f"{{{SVG}}}") and child.tag != f"{{{SVG}}}metadata":
             yield from _clean(child, depth + 1)
         else:
             _remove(element, child)

@@ -41,13 +41,13 @@ def suggest(conn: Connection, study: str, person: str, text: str, at: float) -> 
 
 
 def waiting(conn: Connection, study: str) -> list[dict[str, Any]]:
-    """The suggestions that wait for the owner, oldest first; the same text is one of them."""
+    """The suggestions that wait for the owner, the same text once, by how many made it."""
     studies.get(conn, study)
     found: dict[str, dict[str, Any]] = {}
     for row in _of(conn, study, (WAITING,)):
         new = {"id": row.id, "text": row.text, "times": 0, "created": row.created}
         found.setdefault(row.text.casefold(), new)["times"] += 1
-    return list(found.values())
+    return sorted(found.values(), key=lambda row: -row["times"])
 
 
 def decide(
