@@ -21,15 +21,13 @@ def marked_differences(one: str, other: str) -> tuple[str, str]:
     """
     texts = [re.findall(r"\S+|\s+", text) for text in (one, other)]
     places = [[at for at, part in enumerate(parts) if not part.isspace()] for parts in texts]
-    words = [[parts[at] for at in ats] for parts, ats in zip(texts, places, strict=True)]
-    is_long = min(map(len, words)) > MANY_WORDS
-    matcher = SequenceMatcher(None, *words, autojunk=is_long)
+    a, b = ([parts[at] for at in ats] for parts, ats in zip(texts, places, strict=True))
+    matcher = SequenceMatcher(None, a, b, autojunk=min(len(a), len(b)) > MANY_WORDS)
     differs: tuple[set[int], set[int]] = (set(), set())
-    for kind, a, b, c, d in matcher.get_opcodes():
-        if kind != "equal":
-            for marks, ats, run in zip(differs, places, ((a, b), (c, d)), strict=True):
-                if run[0] < run[1]:  # with the spaces between them
-                    marks.update(range(ats[run[0]], ats[run[1] - 1] + 1))
+    for kind, *ends in matcher.get_opcodes():
+        for marks, ats, start, stop in zip(differs, places, ends[::2], ends[1::2], strict=True):
+            if kind != "equal" and start < stop:  # with the spaces between the words
+                marks.update(range(ats[start], ats[stop - 1] + 1))
     return _html(texts[0], differs[0]), _html(texts[1], differs[1])
 
 

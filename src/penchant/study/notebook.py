@@ -176,7 +176,7 @@ def serve(
 
 def _begin(path: Path, items: list[NewItem], config: Config, media: Path) -> Folder:
     if len(items) < config.size:
-        raise DataError(f"there are {len(items)} items: a question shows {config.size}")
+        raise DataError(f"a question shows {config.size} items: {len(items)} given")
     it = Folder.create(path, _name(path.name), None)
     try:
         _move(items, media, it.media)

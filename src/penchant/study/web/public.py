@@ -110,8 +110,8 @@ async def _suggest_page(study: str, request: Request, sent: bool = False) -> Res
     if not it.config.suggestions:
         raise ParticipantRefusal("unknown", "page")
     site.participant(request, study)
-    given = {"study": study, "config": it.config, "sent": sent, "longest": jobs.LONGEST}
-    return page("suggest", language(request, it.config.language), **given)
+    words, given = language(request, it.config.language), {"sent": sent, "longest": jobs.LONGEST}
+    return page("suggest", words, study=study, config=it.config, **given)
 
 
 suggestions = APIRouter(prefix="/api/studies/{study}/suggestions", tags=["owner"])
