@@ -215,7 +215,7 @@ def test_a_suggestion_is_voted_on_once_the_owner_added_it(serve):
     served = serve(suggestions=True, answers_per_person=None)
     ann, bob = served.participant(), served.participant()
     assert "Suggest something" in ann.get("/s/drinks/vote").text
-    for browser, text in ((ann, " iced \n <b>tea</b> "), (bob, "Iced <B>tea</B>"), (bob, "mud")):
+    for browser, text in ((ann, " iced \0\n <b>tea</b> "), (bob, "Iced <B>tea</B>"), (bob, "mud")):
         assert "Thank you" in suggest(browser, text).text
     seen = served.call("GET", "/suggestions").json()
     assert [(row["text"], row["times"]) for row in seen] == [("iced <b>tea</b>", 2), ("mud", 1)]

@@ -1,5 +1,6 @@
 """Jobs about items that participants suggest: nothing is shown before the owner took it."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,8 @@ WAITING, ADDED, DECLINED = "waiting", "added", "declined"
 LONGEST = 200
 """Characters of a suggestion."""
 MOST_OF_A_PERSON, MOST_WAITING = 20, 5000
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that nobody types, and that PostgreSQL refuses."""
 
 
 def suggest(conn: Connection, study: str, person: str, text: str, at: float) -> None:
@@ -25,7 +28,7 @@ def suggest(conn: Connection, study: str, person: str, text: str, at: float) -> 
         raise ParticipantRefusal("unknown", "page")
     if it.state != RUNNING:
         raise ParticipantRefusal(it.state, it.state)
-    text = " ".join(text.split())
+    text = " ".join(CONTROL.sub(" ", text).split())
     if not 0 < len(text) <= LONGEST:
         raise ParticipantRefusal("bad", "suggestion", n=LONGEST)
     s = t.suggestion.c
