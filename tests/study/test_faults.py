@@ -27,7 +27,7 @@ def overview(served):
 def health(served):
     """Look anew: the status, and what is wrong."""
     served.app.state.site._looked = -1.0
-    got = served.browser().get("/healthz")
+    got = served.browser().get("/readyz")
     assert str(served.folder.path) not in got.text
     return got.status_code, got.json().get("problems", [])
 

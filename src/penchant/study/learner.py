@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
+from logging import DEBUG
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -32,6 +33,7 @@ from penchant.study import quality
 from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Answer, Event, Record, replay, split_at
+from penchant.study.logs import tell
 from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, TEACHES, Prepared, pair_key
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
@@ -593,6 +595,8 @@ class Worker:
         self.database.write(job)
         self.snapshot_seq = seq
         took = time.monotonic() - begun
+        told = {"study": self.study, "seq": seq, "seconds": round(took, 3)}
+        tell("snapshot_written", "snapshot of {study} at event {seq}: {seconds} s", DEBUG, **told)
         self.snapshot_due = begun + max(SNAPSHOT_SECONDS, took / SUMMARY_SHARE)
         return True
 

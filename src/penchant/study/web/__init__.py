@@ -17,11 +17,12 @@ from starlette.exceptions import HTTPException
 
 import penchant
 from penchant.errors import DataError
-from penchant.study.folder import Folder
+from penchant.study.folder import NUMBERS, Folder
 from penchant.study.items import find_media
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
-from penchant.study.web import owner, participant
+from penchant.study.web import health, owner, participant
+from penchant.study.web.metrics import Counts, Watch
 from penchant.study.web.safety import SANDBOX_POLICY, Rate, Safety, shared_numbers
 from penchant.study.web.site import Site, language, page, site_of
 
@@ -33,9 +34,17 @@ log = logging.getLogger("penchant.study")
 
 
 def create_app(
-    folder: Folder, now: Callable[[], float] = time.time, *, migrate: bool = True
+    folder: Folder,
+    now: Callable[[], float] = time.time,
+    *,
+    migrate: bool = True,
+    metrics: int = 0,
+    number: int = 0,
 ) -> FastAPI:
-    """The application: `uvicorn` serves it, tests call it."""
+    """The application: `uvicorn` serves it, tests call it.
+
+    metrics: how many web processes count for /metrics, 0 if it is off. number: which one this is.
+    """
     database = folder.open(migrate=migrate)
 
     @asynccontextmanager
@@ -52,8 +61,11 @@ def create_app(
     )
     app.state.site = Site(folder, database, now)
     app.state.open_streams = 0
+    counts = Counts(folder.path / NUMBERS, metrics, number) if metrics else Counts()
+    app.state.counts = counts if metrics else None
     app.add_middleware(Safety)
-    for router in (participant.router, owner.pages, owner.router, owner.health):
+    app.add_middleware(Watch, counts=counts, database=database)
+    for router in (participant.router, owner.pages, owner.router, health.router):
         app.include_router(router)
     app.get("/", include_in_schema=False)(_home)
     app.get("/media/page/{item}", include_in_schema=False)(_html_item)
