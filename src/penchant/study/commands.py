@@ -138,9 +138,7 @@ def serve(
     backups: Path | None,
     keep: int,
 ) -> None:
-    it, options = Folder(folder), {"log": log, "metrics": metrics}
-    path = folder.resolve()
-    made = None
+    it, path, made = Folder(folder), folder.resolve(), None
     if backup_every is not None:
         to = (backups or path.with_name(f"{path.name}-backups")).resolve()
         made = server.Backups(Folder(path), to, seconds_of(backup_every), keep)
@@ -148,7 +146,9 @@ def serve(
         raise DataError("--backups says where, not when: give --backup-every 24h too")
     logs.set_up(log)
     with server.listen(host, port) as sock:
-        supervisor = server.Supervisor(path, sock, workers, proxies, backups=made, **options)
+        supervisor = server.Supervisor(
+            path, sock, workers, proxies, log=log, metrics=metrics, backups=made
+        )
         server.stop_on_signals(supervisor.stopping)
         print_links(it, public or server.address_of(sock, host))
         if host not in server.LOOPBACK:

@@ -85,17 +85,14 @@ def _segment(code: int, body: bytes) -> bytes:
         body = body[:12] + b"\0\0"  # without a preview
     elif code == 0xE1 and body[:6] == b"Exif\0\0" and orientation_of(body) != UPRIGHT:
         body = b"Exif\0\0" + _exif(orientation_of(body))
-    elif code == 0xFE or (
-        0xE0 <= code <= 0xEF
-        and not (code, body[:5]) == (0xEE, b"Adobe")
-        and not _is_icc(code, body)
-    ):
+    elif code == 0xFE or (0xE0 <= code <= 0xEF and not _is_colour(code, body)):
         return b""
     return bytes((0xFF, code)) + struct.pack(">H", len(body) + 2) + body
 
 
-def _is_icc(code: int, body: bytes) -> bool:
-    return code == 0xE2 and body[:12] == b"ICC_PROFILE\0"
+def _is_colour(code: int, body: bytes) -> bool:
+    """Whether a segment tells how colours are meant: an ICC profile, or Adobe's transform."""
+    return (code, body[:12]) == (0xE2, b"ICC_PROFILE\0") or (code, body[:5]) == (0xEE, b"Adobe")
 
 
 SHOWN_PNG = {

@@ -81,12 +81,12 @@ class Counts:
             yield _line("penchant_requests_total", n, labels)
         what = "Seconds until the reply began."
         yield from _head("penchant_request_seconds", "histogram", what)
-        for (method, route), numbers in sorted(times.items()):
+        for (method, route), known in sorted(times.items()):
             here, n = {"method": method, "route": route}, 0.0
-            for bound, one in zip((*map(str, BOUNDS), "+Inf"), numbers, strict=False):
-                n += one
+            for bound, count in zip((*map(str, BOUNDS), "+Inf"), known, strict=False):
+                n += count
                 yield _line("penchant_request_seconds_bucket", n, here | {"le": bound})
-            yield _line("penchant_request_seconds_sum", numbers[-1], here)
+            yield _line("penchant_request_seconds_sum", known[-1], here)
             yield _line("penchant_request_seconds_count", n, here)
         gauges = [sum(part[:GAUGES].cast("d")[k] for part in self.parts) for k in (0, 1)]
         yield from gauge("penchant_open_streams", gauges[0], "Open pages of the owner.")
