@@ -15,4 +15,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/readyz', timeout=12)"]
 # the container's own network is the loopback here: publish the port to where TLS ends
-CMD ["penchant", "study", "serve", "/study", "--host", "0.0.0.0", "--port", "8000", "--log", "json"]
+CMD ["penchant", "study", "serve", "/study", "--host", "0.0.0.0", "--port", "8000"]

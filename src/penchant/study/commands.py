@@ -150,13 +150,16 @@ def serve(
             path, sock, workers, proxies, log=log, metrics=metrics, backups=made
         )
         server.stop_on_signals(supervisor.stopping)
-        print_links(it, public or server.address_of(sock, host))
-        if host not in server.LOOPBACK:
-            note(
-                "this is plain HTTP on a network: put a server with TLS in front (docs/study.md "
-                "has nginx and Caddy) and give its address with --proxies"
-            )
-        note("Ctrl-C ends it; answers are on disk as soon as they are acknowledged")
+        if log == "plain":  # a log of JSON is collected: it holds no links
+            print_links(it, public or server.address_of(sock, host))
+            if host not in server.LOOPBACK:
+                note(
+                    "this is plain HTTP on a network: put a server with TLS in front "
+                    "(docs/study.md has nginx and Caddy) and give its address with --proxies"
+                )
+            note("Ctrl-C ends it; answers are on disk as soon as they are acknowledged")
+        else:
+            it.open().close()  # which migrates
         supervisor.run()
 
 
