@@ -115,7 +115,7 @@ def _head(name: str, kind: str, what: str) -> Iterable[str]:
 
 def _line(name: str, value: float, labels: Mapping[str, str]) -> str:
     inside = ",".join(f'{key}="{text}"' for key, text in labels.items())
-    return f"{name}{{{inside}}} {value:.10g}" if inside else f"{name} {value:.10g}"
+    return f"{name}{{{inside}}} {float(value)!r}" if inside else f"{name} {float(value)!r}"
 
 
 class Watch:
