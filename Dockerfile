@@ -1,10 +1,11 @@
-# A study server. Build: docker build -t penchant .
+# A study server. Build: docker build -t penchant --build-arg VERSION=1.2.3 .
 # Make a study:  docker run -v drinks:/study -v $PWD:/in penchant \
 #                  penchant study new /study --name drinks --items /in/items.csv --question "…"
 # Serve it:      docker run -p 127.0.0.1:8000:8000 -v drinks:/study penchant
 FROM python:3.12-slim
 COPY . /source
-RUN pip install --no-cache-dir '/source[study,postgres]' && rm -rf /source \
+ARG VERSION=0.1.0
+RUN SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION pip install --no-cache-dir '/source[study,postgres]' && rm -rf /source \
     && useradd --uid 10001 --create-home study \
     && install -d -o study -g study -m 700 /study /backups
 USER 10001
