@@ -34,6 +34,13 @@ def events_of(database):
     return database.read(studies.events_after, "drinks")
 
 
+def wait_until(is_so, seconds=60.0):
+    ends = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
 # ---- the log
 
 
@@ -375,10 +382,9 @@ def test_dated_backups_are_made_when_due_and_the_newest_are_kept(folder, tmp_pat
     (to / "drinks-x.part").mkdir()
     (to / "other-20260101T030000Z.zip").write_bytes(b"of another study")
     stop = threading.Event()
-    making = threading.Thread(target=backups.run, args=(stop,))
+    making = threading.Thread(target=backups.run, args=(stop,), daemon=True)
     making.start()
-    while backups.due_in() == 0.0 or len(ps.backups_of("drinks", to)) > 2:
-        time.sleep(0.02)
+    wait_until(lambda: backups.due_in() > 0.0 and len(ps.backups_of("drinks", to)) == 2)
     stop.set()
     making.join()
     old, new = ps.backups_of("drinks", to)
@@ -406,11 +412,9 @@ def test_a_backup_that_fails_is_told_and_tried_again(folder, tmp_path, caplog, m
         target=ps.Backups(folder, tmp_path / "kept", 3600.0, 2).run, args=(stop,)
     )
     making.start()
-    while caplog.text.count("no backup was made") < 2:
-        time.sleep(0.01)
+    wait_until(lambda: caplog.text.count("no backup was made") > 1)
     (tmp_path / "kept").unlink()
-    while not ps.backups_of("drinks", tmp_path / "kept"):
-        time.sleep(0.02)
+    wait_until(lambda: ps.backups_of("drinks", tmp_path / "kept"))
     stop.set()
     making.join()
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
-from logging import DEBUG
+from logging import DEBUG, WARNING
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sqlalchemy.exc import OperationalError
 
 import penchant as pc
 from penchant import ask
@@ -58,6 +59,8 @@ BATCH = 40
 """Questions that one transaction writes: participants' answers wait meanwhile."""
 IDLE_SECONDS, LONGEST_IDLE = 0.1, 1.0
 """Seconds between two polls of an idle study: the pause grows from the first to the second."""
+AWAY_SECONDS = 2.0
+"""Seconds before the next try while the database or the disk is away."""
 SNAPSHOT_SECONDS = 0.7
 """Least seconds between two snapshots: the owner's page follows within a second or two."""
 SUMMARY_SHARE = 0.2
@@ -626,11 +629,17 @@ def work(database: Database, stop: Flag) -> None:
     warming = Thread(target=warm_up, name="warm up", daemon=True)
     while not stop.is_set():
         busy = False
-        for study in database.read(studies.names):
-            if study not in workers:
-                workers[study] = Worker(database, study)
-            # a fit would wait for these imports, and participants for the fit
-            busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        try:
+            for study in database.read(studies.names):
+                if study not in workers:
+                    workers[study] = Worker(database, study)
+                # a fit would wait for these imports, and participants for the fit
+                busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        except (OperationalError, OSError) as error:
+            # a disk that is full, a database that restarts: what is known stays
+            why = type(error).__name__
+            tell("model_waits", "the model waits for its database: {why}", WARNING, why=why)
+            stop.wait(AWAY_SECONDS)
         if warming.ident is None:  # the first questions wait in the queue
             warming.start()
         pause = IDLE_SECONDS if busy else min(1.2 * pause, LONGEST_IDLE)

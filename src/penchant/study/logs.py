@@ -6,12 +6,16 @@ token, or anything about people.
 
 import json
 import logging
+import sys
+import time
 import traceback
+from collections.abc import Hashable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
 FORMS = ("plain", "json")
+QUIET_SECONDS = 10.0
 log = logging.getLogger("penchant.study")
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -23,6 +27,24 @@ def tell(event: str, sentence: str, level: int = logging.INFO, **facts: Any) -> 
     With --log json each fact is a field of its own.
     """
     log.log(level, sentence.format(**facts), extra={"event": event, "facts": facts})
+
+
+class Seldom:
+    """Tells what may happen many times a second: one line of a kind every QUIET_SECONDS."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Hashable, tuple[float, int]] = {}
+
+    def tell(self, event: str, sentence: str, level: int, **facts: Any) -> None:
+        """Log an event, or count it; a kind is the event with its facts but for `seconds`."""
+        kind = (event, *(value for name, value in facts.items() if name != "seconds"))
+        now = time.monotonic()
+        until, times = self.kinds.get(kind, (0.0, 0))
+        if now < until:
+            self.kinds[kind] = (until, times + 1)
+            return
+        self.kinds[kind] = (now + QUIET_SECONDS, 0)
+        tell(event, f"{sentence} (times: {{times}})", level, **facts, times=times + 1)
 
 
 class Lines(logging.Formatter):
@@ -55,3 +77,10 @@ def set_up(form: str) -> None:
     handler.setFormatter(JsonLines() if form == "json" else Lines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     log.setLevel(logging.DEBUG if form == "json" else logging.INFO)
+    if form == "json":
+        logging.captureWarnings(True)
+        sys.excepthook = _log_error
+
+
+def _log_error(*error: Any) -> None:
+    log.critical("the process ends by an error", exc_info=error, extra={"event": "error"})

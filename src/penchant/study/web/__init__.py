@@ -19,6 +19,7 @@ import penchant
 from penchant.errors import DataError
 from penchant.study.folder import NUMBERS, Folder
 from penchant.study.items import find_media
+from penchant.study.logs import Seldom
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.web import health, owner, participant
@@ -30,7 +31,6 @@ __all__ = ["Rate", "create_app", "shared_numbers"]
 
 RETRY_AFTER = {429: "5", 503: "1"}
 """Seconds, by status."""
-log = logging.getLogger("penchant.study")
 
 
 def create_app(
@@ -64,7 +64,8 @@ def create_app(
     counts = Counts(folder.path / NUMBERS, metrics, number) if metrics else Counts()
     app.state.counts = counts if metrics else None
     app.add_middleware(Safety)
-    app.add_middleware(Watch, counts=counts, database=database)
+    app.state.seldom = Seldom()
+    app.add_middleware(Watch, counts=counts, database=database, seldom=app.state.seldom)
     for router in (participant.router, owner.pages, owner.router, health.router):
         app.include_router(router)
     app.get("/", include_in_schema=False)(_home)
@@ -130,5 +131,5 @@ async def _unavailable(request: Request, error: Any) -> Response:
     """The database or the disk is not available: 503, and a retry loses nothing."""
     # messages of errors may hold what was sent
     why = error.strerror if isinstance(error, OSError) else type(error.orig).__name__
-    log.error("unavailable: %s", why)
+    request.app.state.seldom.tell("unavailable", "unavailable: {why}", logging.ERROR, why=why)
     return await _explain(request, ParticipantRefusal("unavailable", "away"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from penchant.study.logs import tell
+from penchant.study.logs import Seldom
 from penchant.study.store import Database
 from penchant.study.web.safety import WRITES, shared_numbers
 
@@ -34,8 +34,7 @@ PART = GAUGES + RECORDS * RECORD
 STREAM = "text/event-stream"
 SLOW_SECONDS = 1.0
 """A request is slow if its reply begins later."""
-QUIET_SECONDS = 10.0
-"""Least seconds between two lines of the log on the same kind of request."""
+TOLD = "{method} {route} answered {status} after {seconds} s"
 
 
 class Counts:
@@ -121,9 +120,8 @@ def _line(name: str, value: float, labels: Mapping[str, str]) -> str:
 class Watch:
     """Middleware: counts every request; logs slow ones and refused writes."""
 
-    def __init__(self, app: ASGIApp, counts: Counts, database: Database) -> None:
-        self.app, self.counts, self.database = app, counts, database
-        self.quiet: dict[tuple[str, str], tuple[float, int]] = {}
+    def __init__(self, app: ASGIApp, counts: Counts, database: Database, seldom: Seldom) -> None:
+        self.app, self.counts, self.database, self.seldom = app, counts, database, seldom
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -148,30 +146,12 @@ class Watch:
             self.counts.add(method, template, status, took)
             self.counts.gauges[0] -= streams
             self.counts.gauges[1] = self.database.waiting
+            about = {"method": method if method in METHODS else "other", "route": template}
+            about |= {"status": status, "seconds": round(took, 3)}
             if took >= SLOW_SECONDS:
-                self._tell("slow_request", method, template, status, took)
+                self.seldom.tell("slow_request", f"slow: {TOLD}", logging.WARNING, **about)
             if status >= 400 and method in WRITES:
-                self._tell("write_refused", method, template, status, took)
-
-    def _tell(self, event: str, method: str, template: str, status: int, seconds: float) -> None:
-        """Log a request; of many of a kind a line with their number every QUIET_SECONDS."""
-        kind, now = (event, f"{method} {status} {template}"), time.monotonic()
-        until, n = self.quiet.get(kind, (0.0, 0))
-        self.quiet[kind] = (until, n + 1)
-        if now < until:
-            return
-        self.quiet[kind] = (now + QUIET_SECONDS, 0)
-        tell(
-            event,
-            "{what}: {method} {route} answered {status} after {seconds} s, {times} since last told",
-            logging.WARNING,
-            what="slow request" if event == "slow_request" else "refused write",
-            method=method if method in METHODS else "other",
-            route=template,
-            status=status,
-            seconds=round(seconds, 3),
-            times=n + 1,
-        )
+                self.seldom.tell("write_refused", f"refused: {TOLD}", logging.WARNING, **about)
 
 
 def _type(message: Message) -> str:
