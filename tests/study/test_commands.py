@@ -1,5 +1,6 @@
 """The commands, the client, and input that is wrong."""
 
+import base64
 import json
 import socket
 import threading
@@ -12,7 +13,9 @@ import penchant as pc
 import penchant.study as ps
 from penchant.study.store import studies
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+)
 DRINKS = ("tea", "milk", "water", "juice")
 QUESTION = ["--question", "Which would you rather drink?"]
 ABOUT = ["--items", "{items}", *QUESTION]

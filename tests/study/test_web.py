@@ -1,5 +1,6 @@
 """The web side: what participants and owners can do, and what nobody can."""
 
+import base64
 import io
 import logging
 import re
@@ -19,7 +20,9 @@ import penchant.study as ps
 from penchant.study.store import studies
 
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+)
 HTML = {"accept": "text/html"}
 SWEET = {"features": '{"sweet": 2.5}'}
 API = "/api/studies/drinks"

@@ -23,7 +23,10 @@ _NAMES = {
     "config": ("CRITERIA", "Check", "Config"),
     "events": ("UNNAMED", "Answer", "Event", "Record", "replay", "split_at"),
     "differences": ("marked_differences",),
-    "folder": ("Folder", "read_votes", "restore_from", "write_deaths", "write_votes"),
+    "folder": (
+        *("Folder", "backup_to", "backups_of", "dated_backup", "read_votes", "restore_from"),
+        *("write_deaths", "write_votes"),
+    ),
     "items": ("LARGEST_FILE", "read_items", "store_media"),
     "learner": (
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
@@ -38,7 +41,8 @@ _NAMES = {
     ),
     "refusals": ("Refusal", "strings"),
     "robots": ("RobotCrowd", "RobotPlan", "RobotTaste", "simulate"),
-    "supervisor": ("Child", "Supervisor", "listen", "running", "server_config"),
+    "logs": ("JsonLines", "Lines", "tell"),
+    "supervisor": ("Backups", "Child", "Supervisor", "listen", "running", "server_config"),
     "store": ("Database", "NewItem", "Snapshot"),
     "web": ("Rate", "create_app", "shared_numbers"),
 }
@@ -62,6 +66,7 @@ COMMANDS = {
     "import": "Take in votes that were collected elsewhere.",
     "backup": "Copy a running study into one file.",
     "restore": "Make a study's folder from a backup.",
+    "delete": "Delete a study and all that people said in it.",
     "simulate": "Let robots with known tastes answer a copy of a study, over HTTP.",
     "demo": "Make a study, serve it, let robots answer, and open its dashboard.",
 }

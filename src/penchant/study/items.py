@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penchant.errors import DataError
+from penchant.study.folder import write_private
+from penchant.study.metadata import without_metadata
 from penchant.study.refusals import Refusal
 from penchant.study.store.studies import NewItem
 from penchant.study.store.tables import new_id
@@ -205,9 +207,13 @@ def store_media(folder: Path, content: bytes, ending: str, medium: str, what: st
         raise Refusal("bad", f"{what} does not begin as a {ending} file does: is it broken?")
     if ending == ".svg":
         content = checked_svg(content, what)
+    try:
+        content = without_metadata(content, ending)
+    except ValueError as error:
+        raise Refusal("bad", f"{what} cannot be read as {ending}: {error}; save it anew") from error
     name = new_id() + ending
     scratch = folder / f"{name}.part"
-    scratch.write_bytes(content)
+    write_private(scratch, content)
     scratch.replace(folder / name)
     return name
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
+from logging import DEBUG, WARNING
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sqlalchemy.exc import OperationalError
 
 import penchant as pc
 from penchant import ask
@@ -32,6 +34,7 @@ from penchant.study import quality
 from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Answer, Event, Record, replay, split_at
+from penchant.study.logs import tell
 from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, TEACHES, Prepared, pair_key
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
@@ -56,6 +59,8 @@ BATCH = 40
 """Questions that one transaction writes: participants' answers wait meanwhile."""
 IDLE_SECONDS, LONGEST_IDLE = 0.1, 1.0
 """Seconds between two polls of an idle study: the pause grows from the first to the second."""
+AWAY_SECONDS = 2.0
+"""Seconds before the next try while the database or the disk is away."""
 SNAPSHOT_SECONDS = 0.7
 """Least seconds between two snapshots: the owner's page follows within a second or two."""
 SUMMARY_SHARE = 0.2
@@ -593,6 +598,8 @@ class Worker:
         self.database.write(job)
         self.snapshot_seq = seq
         took = time.monotonic() - begun
+        told = {"study": self.study, "seq": seq, "seconds": round(took, 3)}
+        tell("snapshot_written", "snapshot of {study} at event {seq}: {seconds} s", DEBUG, **told)
         self.snapshot_due = begun + max(SNAPSHOT_SECONDS, took / SUMMARY_SHARE)
         return True
 
@@ -622,11 +629,17 @@ def work(database: Database, stop: Flag) -> None:
     warming = Thread(target=warm_up, name="warm up", daemon=True)
     while not stop.is_set():
         busy = False
-        for study in database.read(studies.names):
-            if study not in workers:
-                workers[study] = Worker(database, study)
-            # a fit would wait for these imports, and participants for the fit
-            busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        try:
+            for study in database.read(studies.names):
+                if study not in workers:
+                    workers[study] = Worker(database, study)
+                # a fit would wait for these imports, and participants for the fit
+                busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        except (OperationalError, OSError) as error:
+            # a disk that is full, a database that restarts: what is known stays
+            why = type(error).__name__
+            tell("model_waits", "the model waits for its database: {why}", WARNING, why=why)
+            stop.wait(AWAY_SECONDS)
         if warming.ident is None:  # the first questions wait in the queue
             warming.start()
         pause = IDLE_SECONDS if busy else min(1.2 * pause, LONGEST_IDLE)

@@ -299,3 +299,16 @@ def _asked(conn: Connection, study: str, person: str, question: str) -> tuple[An
     if row is None:
         raise ParticipantRefusal("unknown", "question")
     return row, conn.execute(t.LIVE_ANSWER, asked).scalar()
+
+
+def data_of(
+    conn: Connection, study: str, person: str
+) -> tuple[studies.Study, dict[str, Any], list[Any], list[Any]]:
+    """What is kept of a person: the study, their row, their questions, their answers and skips."""
+    participant(conn, study, person)
+    p, q, e = t.participant.c, t.question.c, t.event.c
+    row = conn.execute(sa.select(t.participant).where(p.id == person)).one()
+    asked = conn.execute(sa.select(t.question).where(q.participant == person)).all()
+    mine = sa.select(t.event).where(e.participant == person, e.kind.in_((ANSWER, SKIP)))
+    said = conn.execute(mine.order_by(e.seq)).all()
+    return studies.get(conn, study), dict(row._mapping), list(asked), list(said)

@@ -23,6 +23,8 @@ study = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+    # when and where the last backup was written, and how large it is
+    sa.Column("backup", sa.JSON(none_as_null=True)),
 )
 
 item = sa.Table(

@@ -219,17 +219,6 @@ async def _download(name: str, write: Callable[[FilePath], None]) -> responses.F
     return responses.FileResponse(folder / name, filename=name, background=clean)
 
 
-health = APIRouter(tags=["health"])
-
-
-@health.get("/healthz")
-async def healthz(request: Request) -> responses.Response:
-    """Whether answers can be written, the folder is there and no process keeps ending."""
-    problems = await site_of(request).problems()
-    content = {"ok": not problems, "problems": problems}
-    return responses.JSONResponse(content, 503 if problems else 200)
-
-
 pages = APIRouter(tags=["owner"])
 
 LIVE_SECONDS = 0.7

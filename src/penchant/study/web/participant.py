@@ -318,3 +318,34 @@ def _order_of(form: dict[str, str]) -> list[list[int]] | None:
     except ValueError:
         raise ParticipantRefusal("bad", "no_choice") from None
     return [[first], [place for place in range(min(n, LARGEST_SET)) if place != first]]
+
+
+ABOUT_ME = ("kind", "joined", "last_seen", "consent")
+"""Columns about a person that they get with their data."""
+
+
+@router.get("/me")
+async def export_me(study: StudyName, request: Request) -> JSONResponse:
+    """All that is kept of the participant who sends this: what they were shown and said, and when.
+
+    Withdrawn answers are in it too, marked so. Options are as they were shown, without names.
+    """
+    site, person = _who(request, study)
+    it, row, asked, events = await site.read(participants.data_of, study, person)
+    turn = Turn(asked, 0, False, False, None)
+    shown = {q["id"]: q for q in (await _shown(site, it.config, turn))["questions"]}
+    said = [
+        {
+            "question": shown[event.question]["prompt"],
+            "options": shown[event.question]["options"],
+            "order": event.payload.get("order"),
+            "ms": event.ms,
+            "at": event.at,
+            "withdrawn": not event.live,
+        }
+        for event in events
+        if event.question in shown
+    ]
+    content = {"study": study, **{name: row[name] for name in ABOUT_ME}, "answers": said}
+    headers = {"Content-Disposition": f'attachment; filename="{study}-my-data.json"'}
+    return JSONResponse(content, headers=headers)

@@ -193,13 +193,12 @@ class Rate:
         return 2 * (int.from_bytes(digest, "big") % SLOTS)
 
 
-def shared_numbers(path: Path, n: int) -> list[memoryview]:
+def shared_numbers(path: Path, n: int, size: int = SLOTS * SLOT_BYTES) -> list[memoryview]:
     """The numbers of n limits, in a file that all web processes map; it holds no names.
 
     Disk space is allocated at once: writing into a hole of a mapped file on a full disk kills the
     process. Without space each process counts for itself.
     """
-    size = SLOTS * SLOT_BYTES
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -210,6 +209,6 @@ def shared_numbers(path: Path, n: int) -> list[memoryview]:
         finally:
             os.close(descriptor)
     except OSError as error:
-        log.warning("limits are counted apart by each web process: %s", error.strerror)
+        log.warning("%s are counted apart by each web process: %s", path.name, error.strerror)
         whole = memoryview(bytearray(n * size))
     return [whole[k * size : (k + 1) * size] for k in range(n)]

@@ -5,7 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -28,6 +28,8 @@ from penchant.study.web.safety import Rate, shared_numbers
 SESSION_SECONDS = 90 * 86_400
 TICKET_SECONDS = 3600.0
 """How long a form for joining lasts."""
+MOST_SECONDS = 10.0
+"""A write that takes longer counts as one that fails."""
 LEAST_ROOM = 4_000_000
 """Free bytes below which the disk counts as full: small writes may still succeed."""
 log = logging.getLogger("penchant.study")
@@ -59,18 +61,24 @@ class Site:
         # joins from one address beyond which browsers compute; and joining forms, used once each
         self.crowds, self.tickets = rate(90, 1.0), rate(1, 1 / TICKET_SECONDS)
 
-    async def problems(self) -> list[str]:
-        """What keeps the study from working; empty if nothing does. Cached for a second."""
-        if time.monotonic() < self._looked + 1.0:
-            return self._problems
+    def problems(self) -> list[str]:
+        """What is wrong with this server; empty if nothing is."""
         found = keeps_ending(self.folder.path)
         if not (self.folder.path / SETTINGS).is_file():
             found.append("the folder of the study is gone")
-        elif shutil.disk_usage(self.folder.path).free < LEAST_ROOM:
-            found.append("the disk is full")
+        return found
+
+    async def problems_of_writing(self) -> list[str]:
+        """What keeps answers from being written; empty if nothing does. Cached for a second."""
+        if time.monotonic() < self._looked + 1.0:
+            return self._problems
+        found = []
+        with suppress(FileNotFoundError):
+            if shutil.disk_usage(self.folder.path).free < LEAST_ROOM:
+                found.append("the disk is full")
         try:
-            await self.write(studies.rewrite)
-        except (OperationalError, OSError) as error:
+            await asyncio.wait_for(self.write(studies.rewrite), MOST_SECONDS)
+        except (OperationalError, OSError, TimeoutError) as error:
             log.error("answers cannot be written: %s", type(error).__name__)
             found.append("answers cannot be written")
         self._looked, self._problems = time.monotonic(), found

@@ -1,4 +1,4 @@
-"""What people said first, captions of items, and items that participants suggest."""
+"""The second version: columns at the end of tables. All are nullable or have a default."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -26,3 +26,4 @@ def upgrade() -> None:
     screened_out = sa.Column("screened_out", sa.Boolean, nullable=False, server_default=sa.false())
     op.add_column("participant", screened_out)
     op.add_column("participant", sa.Column("finished", sa.Double))
+    op.add_column("study", sa.Column("backup", sa.JSON(none_as_null=True)))
