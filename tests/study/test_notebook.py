@@ -18,7 +18,10 @@ from penchant.errors import DataError, DataWarning
 from penchant.study.store import studies
 
 QUESTION = "Which would you rather drink?"
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+PNG = bytes.fromhex(  # one grey point
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a494441"
+    "54789c636000000002000148afa4710000000049454e44ae426082"
+)
 PATIENCE = 90.0
 """Seconds for anything to come to pass: a machine may be slow, or busy with other things."""
 
