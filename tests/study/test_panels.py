@@ -13,9 +13,9 @@ from html import unescape
 import pytest
 
 import penchant as pc
-import penchant.io.recognise as recognise
 import penchant.study as ps
 from penchant.errors import DataError
+from penchant.io import SPELLINGS
 from penchant.study.store import reports, studies
 
 API = "/api/studies/drinks"
@@ -115,10 +115,11 @@ def test_the_export_can_be_ranked_by_an_answer(serve, tmp_path, form):
 
 
 def spellings():
-    words = {word for some in recognise.SPELLINGS.values() for word in some}
-    words |= {*recognise.OUTCOME_SPELLINGS, *recognise.VAGUE_OUTCOMES, *recognise.ITEM_WORDS}
-    words |= {*recognise.STRENGTH_SPELLINGS, recognise.SHOWN_FIRST, *sum(recognise.SIDES, ())}
-    return sorted(word for word in words if word.isalpha())
+    """What votes elsewhere call their columns."""
+    words = {word for some in SPELLINGS.values() for word in some}
+    words |= set("outcome result choice vote verdict decision score points label answer".split())
+    words |= set("strength degree intensity margin shown_first item option model a b".split())
+    return sorted(words | {"first", "second", "left", "right", "home", "away", "ballot", "position"})
 
 
 def test_no_answer_can_be_taken_for_a_part_of_the_votes(served, browser, tmp_path):
@@ -388,8 +389,8 @@ def ticket_of(page):
 
 
 def work_for(ticket):
-    work = 0
-    while int.from_bytes(hashlib.sha256(f"{ticket}.{work}".encode()).digest(), "big") >> 239:
+    work, signature = 0, ticket.split(".")[-1]
+    while int.from_bytes(hashlib.sha256(f"{signature}.{work}".encode()).digest(), "big") >> 239:
         work += 1
     return str(work)
 
@@ -484,10 +485,8 @@ def test_where_many_join_from_one_address_browsers_compute(serve):
 
 
 def test_robots_answer_a_copy_that_asks_them_nothing(serve, tmp_path):
-    from penchant.study.folder import copy_without_answers
-
     served = serve(guard_joins=True, ask_first=[AGE])
-    copy = copy_without_answers(served.folder, tmp_path / "copy")
+    copy = ps.copy_without_answers(served.folder, tmp_path / "copy")
     with copy.open() as database:
         config = database.read(studies.get, copy.study).config
     assert (config.guard_joins, config.ask_first) == (False, ())

@@ -21,7 +21,10 @@ _NAMES = {
     "client": ("Client",),
     "config": ("CRITERIA", "Check", "Config"),
     "events": ("UNNAMED", "Answer", "Event", "Record", "replay", "split_at"),
-    "folder": ("Folder", "read_votes", "restore_from", "write_deaths", "write_votes"),
+    "folder": (
+        *("Folder", "copy_without_answers", "read_votes", "restore_from", "write_deaths"),
+        "write_votes",
+    ),
     "items": ("LARGEST_FILE", "read_items", "store_media"),
     "learner": (
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),

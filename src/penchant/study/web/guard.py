@@ -45,12 +45,15 @@ def admit(site: Site, study: str, form: Mapping[str, str], address: str) -> tupl
 
 
 def is_work(signed: str, work: str) -> bool:
-    """Whether a number was searched for that makes the hash of ticket and number begin with zeros.
+    """Whether a number was searched for that makes a hash begin with zeros.
+
+    The hash is that of the ticket's signature and the number.
 
     >>> is_work("ticket", "1")
     False
     """
-    digest = hashlib.sha256(f"{signed}.{work[:20]}".encode()).digest()
+    signature = signed.rpartition(".")[2]
+    digest = hashlib.sha256(f"{signature}.{work[:20]}".encode()).digest()
     return int.from_bytes(digest, "big") >> (256 - BITS) == 0
 
 

@@ -40,7 +40,7 @@ ID_COLUMNS = {
 """Names of the column of ids in panels' own lists, without case and marks."""
 
 
-class Rule(BaseModel):
+class Approval(BaseModel):
     """Whom the owner approves: a person of whom all of this is true."""
 
     finished: bool = True
@@ -53,7 +53,7 @@ class PanelIn(BaseModel):
     """A panel's list of ids, and the rule by which it is sorted."""
 
     ids: list[Annotated[str, Field(max_length=500)]] = Field(max_length=MOST_IDS)
-    rule: Rule = Field(default_factory=lambda: Rule.model_validate({}))
+    rule: Approval = Field(default_factory=lambda: Approval.model_validate({}))
 
 
 @router.post(API)
@@ -137,7 +137,7 @@ async def _rows(site: Site, study: str, wanted: PanelIn) -> list[dict[str, Any]]
     return await site.read(job)
 
 
-def rows_of(known: Panel, ids: Sequence[str], key: str, rule: Rule) -> list[dict[str, Any]]:
+def rows_of(known: Panel, ids: Sequence[str], key: str, rule: Approval) -> list[dict[str, Any]]:
     """A row an id, in the order of the list."""
     config = known.study.config
     hashed = {given: hash_external_id(given, known.study.id, key) for given in ids}
@@ -164,7 +164,7 @@ def rows_of(known: Panel, ids: Sequence[str], key: str, rule: Rule) -> list[dict
     return rows
 
 
-def _why_not(row: dict[str, Any], rule: Rule) -> list[str]:
+def _why_not(row: dict[str, Any], rule: Approval) -> list[str]:
     """What of the rule is not true of a person."""
     most = rule.most_failed_checks
     broken = {
