@@ -17,6 +17,7 @@ from starlette.datastructures import UploadFile
 
 import penchant.study as ps
 from penchant.study.config import Config
+from penchant.study.items import LARGEST_FILE
 from penchant.study.refusals import Refusal, strings
 from penchant.study.store import studies
 from penchant.study.store.panels import Panel, panel
@@ -76,7 +77,7 @@ async def download(
 async def from_form(study: StudyName, request: Request, site: Owned) -> responses.Response:
     """The same from the page's form: a table, or one of the lists."""
     it = await site.read(studies.get, study)
-    async with request.form() as form:
+    async with request.form(max_part_size=LARGEST_FILE) as form:
         file, pasted = form.get("file"), str(form.get("ids", ""))
         content = await file.read() if isinstance(file, UploadFile) else b""
         given = {name: str(value) for name, value in form.items() if name != "file"}
