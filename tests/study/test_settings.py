@@ -14,6 +14,8 @@ from penchant.errors import DataError
 from penchant.likelihoods import Probit
 from penchant.study.store import learning, reports, studies
 
+AGE = {"name": "age", "label": "Your age", "options": ["minor", "of age"]}
+OUT = {"ask_first": [{**AGE, "screen_out": ["minor"]}]}
 CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
 
 
@@ -33,6 +35,15 @@ def last_page(served):
         browser.post("/s/drinks/answer", json={"question": question["id"], "order": order})
     served.database.write(studies.set_state, "drinks", "closed", 5.0)
     return browser.get("/s/drinks/done").text
+
+
+def end_of_a_minor(served):
+    browser = served.participant(panel="P1", **{"ask-age": "minor"})
+    return browser.get("/s/drinks/done").text
+
+
+def policy(served):
+    return served.browser().get("/s/drinks").headers["content-security-policy"]
 
 
 def questions(served):
@@ -189,6 +200,39 @@ CASES = {
     "must_play": (FLAG, {"must_play": True}, options_of_sound),
     "suggestions": (FLAG, {"suggestions": True}, suggesting),
     "public_results": (FLAG, {"public_results": True}, results),
+    "ask_first": (
+        (
+            *(5, None, "abc", [5], ["abc"], AGE, [AGE, AGE], [{"name": "age"}]),
+            *([{**AGE, "name": name}] for name in ("", "Age", "a b", "winner", "user_id", HALF)),
+            *(
+                [{**AGE, "options": some}]
+                for some in (5, "abc", [], ["a"], ["a", "a"], ["a", " b"])
+            ),
+            *([{**AGE, "options": some}] for some in ([1, 2], ["a", HALF], {"a": 1, "b": 2})),
+            *([{**AGE, "label": label}] for label in ("", 5, HALF)),
+            *([{**AGE, "screen_out": some}] for some in (["other"], "minor", 5)),
+            *([{**AGE, "options": "text", "screen_out": ["a"]}], [{**AGE, "required": 1}]),
+        ),
+        {"ask_first": [AGE]},
+        first_page,
+    ),
+    "screened_out_code": (TEXT, OUT | {"screened_out_code": "OUT-42"}, end_of_a_minor),
+    "screened_out_redirect": (
+        (*TEXT, "elsewhere", "javascript:alert(1)", "https://"),
+        OUT | {"screened_out_redirect": "https://panel.example/out?id={id}"},
+        end_of_a_minor,
+    ),
+    "frame_ancestors": (
+        (
+            *(5, None, "https://a.example", [5], [""], ["*"], ["'self'"], ["a.example"], [HALF]),
+            *(["https://a.example/"], ["https://a.example/x"], ["https://*.example"]),
+            *(["https://a.example; script-src *"], ["https://a@b.example"], ["ftp://a.example"]),
+            *(["https://a.example:99999"], ["https://a b.example"], ["https://a.example\n"]),
+        ),
+        {"frame_ancestors": ["https://panel.example:8443"]},
+        policy,
+    ),
+    "guard_joins": (FLAG, {"guard_joins": True}, joining),
 }
 """By setting: what is refused, a change, and where that shows."""
 

@@ -24,8 +24,8 @@ _NAMES = {
     "events": ("UNNAMED", "Answer", "Event", "Record", "replay", "split_at"),
     "differences": ("marked_differences",),
     "folder": (
-        *("Folder", "backup_to", "backups_of", "dated_backup", "read_votes", "restore_from"),
-        *("write_deaths", "write_votes"),
+        *("Folder", "backup_to", "backups_of", "copy_without_answers", "dated_backup"),
+        *("read_votes", "restore_from", "write_deaths", "write_votes"),
     ),
     "items": ("LARGEST_FILE", "read_items", "store_media"),
     "learner": (

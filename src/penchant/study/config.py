@@ -62,7 +62,17 @@ def _as_check(values: Any) -> Any:
 NUMBER, TEXT = "number", "text"
 TAKEN = frozenset(
     (
-        *("ballot", "item", "items", "position", "rank", "place", "shown", "shownfirst", "question"),
+        *(
+            "ballot",
+            "item",
+            "items",
+            "position",
+            "rank",
+            "place",
+            "shown",
+            "shownfirst",
+            "question",
+        ),
         *("kind", "form", "ms", "at", "winner", "loser", "tie", "tied", "draw", "user", "rater"),
         *("judge", "voter", "annotator", "worker", "person", "respondent", "count", "n", "times"),
         *("strength", "preferencestrength", "strengthofpreference", "degree", "intensity"),
@@ -73,6 +83,14 @@ TAKEN = frozenset(
     )
 )
 """Columns that `penchant rank` reads as something else, without marks and a final "id"."""
+
+
+def _column(name: str) -> str:
+    if not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
+        raise ValueError("it must be at most 40 small letters, digits and _, a letter first")
+    if re.sub("_|id$", "", name) in TAKEN:
+        raise ValueError("it must be another word: votes have such a column")
+    return name
 
 
 def _choices(value: Any) -> Any:
@@ -92,15 +110,13 @@ class AskFirst:
     options: what can be chosen, or "number" or "text". screen_out: options that end it politely.
     """
 
-    name: Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")]
+    name: Annotated[str, AfterValidator(_column)]
     label: NotEmpty
     options: Annotated[tuple[str, ...] | str, BeforeValidator(_choices)]
     required: bool = True
     screen_out: Annotated[tuple[NotEmpty, ...], Field(strict=False)] = ()
 
     def __post_init__(self) -> None:
-        if re.sub("_|id$", "", self.name) in TAKEN:
-            raise ValueError(f"{self.name} must be another word: votes have such a column")
         known = self.options if isinstance(self.options, tuple) else ()
         if unknown := set(self.screen_out) - set(known):
             raise ValueError(f"screen_out must be some of its options, and {min(unknown)!r} is not")
@@ -111,9 +127,9 @@ def _as_first(values: Any) -> Any:
 
 
 def _origin(value: str) -> str:
-    url = urlsplit(value)
     # ";" or a blank would end the directive of the policy
-    if not re.fullmatch(r"https?://[a-z0-9.-]+(:(\d{1,5}|\*))?", value) or not url.hostname:
+    found = re.fullmatch(r"https?://[a-z0-9.-]+(?::(\d{1,5}|\*))?", value)
+    if found is None or int((found[1] or "0").replace("*", "0")) > 65535:
         raise ValueError("it must be a whole origin, such as https://panel.example.org")
     return value
 

@@ -10,6 +10,7 @@ import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +161,18 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     about = {"user": "VARCHAR", "count": "INTEGER", "kind": "VARCHAR", "form": "VARCHAR"}
     shown = {"ms": "INTEGER", "at": "DOUBLE"}
     if rows and "ballot" in rows[0]:
-        return ballots | about | {"shown": "INTEGER"} | shown
-    return pairs | about | {"question": "BIGINT", "shown_first": "VARCHAR"} | shown
+        known = ballots | about | {"shown": "INTEGER"} | shown
+    else:
+        known = pairs | about | {"question": "BIGINT", "shown_first": "VARCHAR"} | shown
+    said_first = [name for name in (rows[0] if rows else ()) if name not in known]
+    return known | {name: _type_of([row[name] for row in rows]) for name in said_first}
+
+
+def _type_of(cells: Sequence[Any]) -> str:
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    if not kinds or str in kinds:
+        return "VARCHAR"
+    return "BIGINT" if kinds == {int} else "DOUBLE"
 
 
 def read_votes(content: bytes, ending: str = ".csv") -> tuple[list[dict[str, Any]], bool]:
@@ -351,6 +362,7 @@ def copy_without_answers(folder: Folder, target: Path) -> Folder:
     """A copy of a study on SQLite with its settings and items, without answers."""
     with folder.open() as source:
         config = source.read(studies.get, folder.study).config
+        config = replace(config, ask_first=(), guard_joins=False)  # robots are no people
         rows = source.read(studies.items_of, folder.study)
     copy = Folder.create(target, folder.study, None)
     for file in folder.media.iterdir():

@@ -31,22 +31,28 @@ def join(
     known: str | None = None,
     said_first: dict[str, Any] | None = None,
     screened_out: bool = False,
+    new: str | None = None,
 ) -> str:
     """Add a participant and return their id.
 
     known: the participant of the browser's cookie. A panel's participant who returns is recognised
     by this cookie. A panel's id is no secret, so it alone gives no access to earlier answers; a
     participant without answers is replaced by a new one. Whoever was screened out stays so.
-    said_first: answers to the questions before the first item.
+    said_first: answers to the questions before the first item. new: the id of a form that makes one
+    participant, however often it is sent.
     """
     it = studies.get(conn, study)
     if it.config.consent and not consent:
         raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
-    if known is not None:
-        here = conn.execute(t.PARTICIPANT, {"who": known, "in_study": study}).first()
-        if here and here.screened_out and here.external_id_hash == external_id_hash:
-            return known
+    for one in filter(None, (known, new)):
+        here = conn.execute(t.PARTICIPANT, {"who": one, "in_study": study}).first()
+        if here is None or (one != new and not here.screened_out):
+            continue
+        if here.external_id_hash == external_id_hash:
+            return one
+        if one == new:
+            raise ParticipantRefusal("conflict", "other_browser")
     if external_id_hash is not None:
         same = sa.select(p.id, p.screened_out)
         mine = (p.study == study, p.external_id_hash == external_id_hash)
@@ -68,7 +74,7 @@ def join(
         conn.execute(used.values(uses_left=i.uses_left - 1))
     elif not it.config.open_link:
         raise ParticipantRefusal("token", "invitation")
-    person = new_id()
+    person = new or new_id()
     row = {"id": person, "study": study, "joined": now, "last_seen": now}
     row["kind"] = "panel" if external_id_hash else "invited" if invite else "anonymous"
     row |= {"invite": invite and invite.id, "external_id_hash": external_id_hash}
@@ -140,7 +146,8 @@ class Turn:
     """The next questions of a participant.
 
     answers: how many they gave. ran_out: no question is left, though they are below their limit.
-    undo: the question whose answer they may withdraw. screened_out: there are no questions for them.
+    undo: the question whose answer they may withdraw. screened_out: there are no questions for
+    them.
     """
 
     questions: list[Any]
@@ -182,7 +189,9 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
 def _note_end(conn: Connection, person: str, here: Any, ended: bool, now: float) -> None:
     """Note when somebody who answered reached the end, for the owner's list of a panel."""
     if ended and here.answers and here.finished is None:
-        conn.execute(t.participant.update().where(t.participant.c.id == person).values(finished=now))
+        conn.execute(
+            t.participant.update().where(t.participant.c.id == person).values(finished=now)
+        )
 
 
 def _balanced_random(

@@ -113,15 +113,22 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     """All answers that were not withdrawn, as `penchant rank` reads them.
 
     One row per pair. Where questions show more than two items: one row per item and answer, with
-    the item's position in the answer, so that choices and rankings stay whole.
+    the item's position in the answer, so that choices and rankings stay whole. What people said
+    before the first item is in columns of its own.
     """
     names = {row.id: row.name for row in studies.items_of(conn, study)}
     record = replay(studies.events_after(conn, study))
     # attention checks are about no item
     answers = [a for a in record.answers.values() if names.keys() >= set(a.items)]
     as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
+    p, asked = t.participant.c, studies.get(conn, study).config.ask_first
+    told = sa.select(p.id, p.said_first).where(p.study == study, p.said_first.is_not(None))
+    said = {row.id: row.said_first for row in conn.execute(told)}
+    # also of questions that the owner has taken away since
+    columns = dict.fromkeys([*(q.name for q in asked), *(n for one in said.values() for n in one)])
     for answer in answers:
         about = {name: getattr(answer, name) for name in ABOUT}
+        about |= columns | said.get(answer.user, {})
         for row in as_rows(answer, names):
             yield row | about
 

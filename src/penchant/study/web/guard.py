@@ -1,9 +1,9 @@
 """A simple proof against scripted joins; nothing is asked of other services.
 
-The form for joining carries a signed ticket, which lasts an hour, is taken once, and not before
-somebody can have read the page. A field that people do not see must stay empty. Where many join from
-one address, the browser also has to compute for a moment; without JavaScript people wait until fewer
-do. Whoever writes a script for this very page gets in, at the price of the computing.
+The form for joining carries a signed ticket, which lasts an hour, makes one participant, and is not
+taken before somebody can have read the page. A field that people do not see must stay empty. Where
+many join from one address, the browser also has to compute for a moment; without JavaScript people
+wait until fewer do. Whoever writes a script for this very page gets in, at the price of computing.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from itsdangerous import BadSignature
 
 from penchant.study.config import Config
 from penchant.study.store.tables import new_id
-from penchant.study.web.site import TICKET_SECONDS, Site, page
+from penchant.study.web.site import Site, page
 
-LEAST_SECONDS = 1.0
+LEAST_SECONDS, MOST_SECONDS = 1.0, 3600.0
 """Nobody reads a page and starts in less."""
 BITS = 17
 """Leading zeros of the hash that a browser has to find: 130,000 tries on average."""
@@ -25,34 +25,35 @@ TRAP = "website"
 
 def ticket(site: Site, study: str, config: Config) -> str:
     """A new ticket, or nothing where joins are not guarded."""
-    content = {"study": study, "at": site.now(), "n": new_id()}
+    content = {"study": study, "at": site.now(), "id": new_id()}
     return site.signer("join").dumps(content) if config.guard_joins else ""
 
 
-def doubt(site: Site, study: str, form: Mapping[str, str], address: str) -> str | None:
-    """Why a form is not taken yet, as the name of a string; None if it is."""
+def admit(site: Site, study: str, form: Mapping[str, str], address: str) -> tuple[str, str]:
+    """The new participant's id, or why the form is not taken yet, as the name of a string."""
     signed = form.get("ticket", "")
     try:
         content = site.signer("join").loads(signed)
     except BadSignature:
-        return "join_again"
-    is_timely = LEAST_SECONDS <= site.now() - content["at"] <= TICKET_SECONDS
+        return "", "join_again"
+    is_timely = LEAST_SECONDS <= site.now() - content["at"] <= MOST_SECONDS
     if content["study"] != study or not is_timely or form.get(TRAP):
-        return "join_again"
-    if not site.tickets.allows(content["n"]):
-        return "join_again"
+        return "", "join_again"
     if site.crowds.allows(address) or is_work(signed, form.get("work", "")):
-        return None
-    return "join_crowd"
+        return content["id"], ""
+    return "", "join_crowd"
 
 
 def is_work(signed: str, work: str) -> bool:
-    """Whether a number was searched for that makes the hash of ticket and number begin with zeros.
+    """Whether a number was searched for that makes a hash begin with zeros.
+
+    The hash is that of the ticket's signature and the number.
 
     >>> is_work("ticket", "1")
     False
     """
-    digest = hashlib.sha256(f"{signed}.{work[:20]}".encode()).digest()
+    signature = signed.rpartition(".")[2]
+    digest = hashlib.sha256(f"{signature}.{work[:20]}".encode()).digest()
     return int.from_bytes(digest, "big") >> (256 - BITS) == 0
 
 

@@ -29,9 +29,7 @@ async def _note_frames(study: StudyName, request: Request) -> None:
     request.state.frames = await site_of(request).frames(study)
 
 
-router = APIRouter(
-    prefix="/s/{study}", tags=["participants"], dependencies=[Depends(_note_frames)]
-)
+router = APIRouter(prefix="/s/{study}", tags=["participants"], dependencies=[Depends(_note_frames)])
 QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -72,7 +70,8 @@ async def welcome(study: StudyName, request: Request) -> Response:
         invite=request.query_params.get("invite", "")[:200],
         panel=panel or "",
         lang=request.query_params.get("lang", "")[:5],
-        **{"ask_first": it.config.ask_first, "ticket": guard.ticket(site, study, it.config)},
+        ask_first=it.config.ask_first,
+        ticket=guard.ticket(site, study, it.config),
     )
 
 
@@ -84,12 +83,14 @@ async def join(study: StudyName, request: Request) -> Response:
     form = await form_of(request)
     config = (await site.read(studies.get, study)).config
     words = language(request, config.language)
-    doubt = guard.doubt(site, study, form, address(request)) if config.guard_joins else None
-    if doubt is not None:
-        return guard.once_more(site, study, config, form, words, doubt)
+    new = None
+    if config.guard_joins:
+        new, doubt = guard.admit(site, study, form, address(request))
+        if doubt:
+            return guard.once_more(site, study, config, form, words, doubt)
     token, external = form.get("invite") or None, panel_id(form.get("panel", ""))
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
-    who: dict[str, Any] = {"token": token, "external_id_hash": hashed}
+    who: dict[str, Any] = {"token": token, "external_id_hash": hashed, "new": new}
     who["said_first"], who["screened_out"] = said_first(config.ask_first, form)
     who["consent"] = form.get("consent") == "yes"
     who["known"] = (site.cookie(request, "participant", study) or {}).get("id")

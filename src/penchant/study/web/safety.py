@@ -106,9 +106,7 @@ def _in_frames(name: bytes, value: bytes) -> tuple[bytes, bytes]:
     return name, value
 
 
-def _harden(
-    headers: MutableHeaders, trusted: bool, path: str, frames: Sequence[str] = ()
-) -> None:
+def _harden(headers: MutableHeaders, trusted: bool, path: str, frames: Sequence[str] = ()) -> None:
     policy = headers.get("Content-Security-Policy", CONTENT_POLICY)
     for alone, also in (("'none'", ""), ("'self'", "'self' ")) if frames else ():
         listed = f"frame-ancestors {also}{' '.join(frames)}"

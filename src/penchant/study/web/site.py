@@ -26,8 +26,6 @@ from penchant.study.store.database import Job, P, T
 from penchant.study.web.safety import Rate, shared_numbers
 
 SESSION_SECONDS = 90 * 86_400
-TICKET_SECONDS = 3600.0
-"""How long a form for joining lasts."""
 MOST_SECONDS = 10.0
 """A write that takes longer counts as one that fails."""
 LEAST_ROOM = 4_000_000
@@ -48,7 +46,7 @@ class Site:
         self._looked, self._problems = -1.0, list[str]()
         key = self.folder.secret.encode()[:64]
         self._frames = dict[str, tuple[float, tuple[str, ...]]]()
-        shared = shared_numbers(self.folder.path / "limits", 7)
+        shared = shared_numbers(self.folder.path / "limits", 6)
 
         def rate(burst: float, per_second: float) -> Rate:
             return Rate(burst, per_second, numbers=shared.pop(), key=key)
@@ -58,8 +56,8 @@ class Site:
         self.wrong_tokens, self.owners = rate(20, 0.1), rate(200, 20.0)
         # the model refits after each; a class may leave together
         self.erasures = rate(80, 1 / 30)
-        # joins from one address beyond which browsers compute; and joining forms, used once each
-        self.crowds, self.tickets = rate(90, 1.0), rate(1, 1 / TICKET_SECONDS)
+        # guarded joins from one address; beyond them, browsers compute
+        self.crowds = rate(90, 1.0)
 
     def problems(self) -> list[str]:
         """What is wrong with this server; empty if nothing is."""

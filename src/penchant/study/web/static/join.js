@@ -14,7 +14,7 @@ const opened = performance.now();
 const primes = [];
 for (let n = 2; primes.length < 64; n++) if (primes.every((p) => n % p)) primes.push(n);
 const fraction = (x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
-const K = primes.map((p) => fraction(Math.cbrt(p)));
+const K = Int32Array.from(primes, (p) => fraction(Math.cbrt(p)));
 const START = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
 const W = new Int32Array(64);
 const turn = (x, n) => (x >>> n) | (x << (32 - n));
@@ -29,11 +29,11 @@ function sha256(text) {
   for (let block = 0; block < words.length; block += 16) {
     let [a, b, c, d, e, f, g, h] = H;
     for (let i = 0; i < 64; i++) {
-      const x = W[i - 15], y = W[i - 2];
-      W[i] = i < 16 ? words[block + i] : W[i - 16] + W[i - 7]
-        + (turn(x, 7) ^ turn(x, 18) ^ (x >>> 3)) + (turn(y, 17) ^ turn(y, 19) ^ (y >>> 10));
-      const one = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + W[i];
-      const two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      const x = W[(i + 49) & 63], y = W[(i + 62) & 63];    // those 15 and 2 before
+      W[i] = i < 16 ? words[block + i] : (W[i - 16] + W[i - 7]
+        + (turn(x, 7) ^ turn(x, 18) ^ (x >>> 3)) + (turn(y, 17) ^ turn(y, 19) ^ (y >>> 10))) | 0;
+      const one = (h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + W[i]) | 0;
+      const two = ((turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c))) | 0;
       h = g; g = f; f = e; e = (d + one) | 0; d = c; c = b; b = a; a = (one + two) | 0;
     }
     [a, b, c, d, e, f, g, h].forEach((x, i) => { H[i] = (H[i] + x) | 0; });
@@ -44,8 +44,9 @@ function sha256(text) {
 const pause = (ms) => new Promise((resume) => { setTimeout(resume, ms); });
 
 async function search() {
+  const seed = ticket.value.split(".").pop();    // its signature: short, so that one block will do
   for (let work = 0; ; work++) {
-    if (sha256(`${ticket.value}.${work}`) >>> (32 - bits) === 0) return work;
+    if (sha256(`${seed}.${work}`) >>> (32 - bits) === 0) return work;
     if (work % CHUNK === 0) await pause(0);
   }
 }
@@ -58,5 +59,5 @@ form.addEventListener("submit", async (event) => {
   await pause(LEAST - (performance.now() - opened));
   form.submit();
 });
-addEventListener("pageshow", () => { button.disabled = false; });
+addEventListener("pageshow", (event) => { if (event.persisted) button.disabled = false; });
 if (bits) form.requestSubmit();    // they have pressed it already
