@@ -217,7 +217,7 @@ def test_the_schedule():
 
 
 def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
-    belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?")
+    belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?", goal="order")
     first, second, third = ps.best_questions(belief, items, config, 3)
     pool = Pool(all_pairs(6), np.zeros(6))
     chosen = choose(belief, pool, 3, "information_gain", 0.0, np.random.default_rng(0))

@@ -15,6 +15,7 @@ from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
 
 ANSWER, SKIP, WITHDRAW = "answer", "skip", "withdraw"
 ADD_ITEM, RETIRE, ERASE, STATE, IMPORT = "add_item", "retire", "erase", "state", "import"
+RESTORE, EXCLUDE = "restore", "exclude"
 UNNAMED = "(not named)"
 """The user of imported answers without a user; models treat each as another person's."""
 
@@ -30,6 +31,11 @@ class Event:
     payload: Mapping[str, Any] = field(default_factory=dict)
     ms: int | None = None
     at: float = 0.0
+
+    @property
+    def person(self) -> str | None:
+        """Who answered: a participant, or the user of an imported row."""
+        return self.participant or self.payload.get("user")
 
     @property
     def n_taught(self) -> int:
@@ -84,7 +90,8 @@ class Record:
 
     items: in the order of arrival, and whether they are active. answers, skipped: those that were
     not withdrawn, by the number of their event. n_taught: answers ever given that a model learns
-    from, withdrawn ones too.
+    from, withdrawn ones too. excluded: people from whom no model learns, as of the last event.
+    Whoever is excluded counts as if they had never answered.
     """
 
     seq: int = 0
@@ -92,26 +99,36 @@ class Record:
     answers: dict[int, Answer] = field(default_factory=dict)
     skipped: dict[int, Event] = field(default_factory=dict)
     n_taught: int = 0
+    excluded: frozenset[str] = frozenset()
+
+    def n_taught_by(self, event: Event) -> int:
+        """How many answers a model learns from an event."""
+        return 0 if event.person in self.excluded else event.n_taught
 
     def apply(self, event: Event) -> None:
         """Apply one more event; events must come in order."""
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
             self.answers[event.seq] = _answer(event)
-            self.n_taught += event.n_taught
+            self.n_taught += self.n_taught_by(event)
         elif event.kind == SKIP:
             self.skipped[event.seq] = event
         elif event.kind == WITHDRAW:
             self.answers.pop(event.payload["of"], None)
             self.skipped.pop(event.payload["of"], None)
-        elif event.kind == ADD_ITEM:
+        elif event.kind in (ADD_ITEM, RESTORE):
             self.items[event.payload["item"]] = True
         elif event.kind == RETIRE:
             self.items[event.payload["item"]] = False
 
     def taught(self) -> list[Answer]:
         """The answers that the model learns from, in order."""
-        return [answer for answer in self.answers.values() if answer.kind in TEACHES]
+        return [answer for answer in self.standing() if answer.kind in TEACHES]
+
+    def standing(self) -> Iterable[Answer]:
+        """All answers of those who are not excluded, in order."""
+        answers = self.answers.values()
+        return (answer for answer in answers if answer.participant not in self.excluded)
 
     def repeatable(self, person: str) -> list[tuple[str, ...]]:
         """The questions that a person answered once, at least REPEAT_AFTER answers ago."""
@@ -138,17 +155,32 @@ def replay(events: Iterable[Event], record: Record | None = None) -> Record:
     >>> len(replay(told[:1]).answers), len(replay(told).answers), replay(told).n_taught
     (1, 0, 1)
     """
-    record = record or Record()
+    if record is None:
+        events = list(events)
+        record = Record(excluded=excluded_after(events))
     for event in events:
         record.apply(event)
     return record
+
+
+def excluded_after(events: Iterable[Event], before: Iterable[str] = ()) -> frozenset[str]:
+    """Who is excluded after the events.
+
+    >>> sorted(excluded_after([Event(1, "exclude", "ann", payload={"excluded": True})], ["bob"]))
+    ['ann', 'bob']
+    """
+    last = dict.fromkeys(before, True)
+    for event in events:
+        if event.kind == EXCLUDE and event.participant is not None:
+            last[event.participant] = event.payload["excluded"]
+    return frozenset(person for person, excluded in last.items() if excluded)
 
 
 def _answer(event: Event) -> Answer:
     payload = event.payload
     return Answer(
         event.seq,
-        event.participant or payload.get("user"),
+        event.person,
         tuple(payload["items"]),
         tuple(tuple(group) for group in payload["order"]),
         payload["form"],
@@ -164,5 +196,5 @@ def _answer(event: Event) -> Answer:
 
 def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
     """How many of the next events it takes to reach `n_taught` answers; all of them if too few."""
-    totals = list(accumulate(event.n_taught for event in events))
+    totals = list(accumulate(map(record.n_taught_by, events)))
     return min(1 + bisect_left(totals, n_taught - record.n_taught), len(events))

@@ -20,6 +20,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 from sklearn.base import clone
 
 import penchant as pc
@@ -31,7 +32,18 @@ from penchant.numerics.types import FloatArray, IntArray
 from penchant.study import quality
 from penchant.study import questions as rules
 from penchant.study.config import Config
-from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Answer, Event, Record, replay, split_at
+from penchant.study.events import (
+    ADD_ITEM,
+    ANSWER,
+    ERASE,
+    EXCLUDE,
+    Answer,
+    Event,
+    Record,
+    excluded_after,
+    replay,
+    split_at,
+)
 from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, TEACHES, Prepared, pair_key
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
@@ -50,6 +62,8 @@ FUTURES = 10
 """Simulated futures behind one forecast: its 10 %, median and 90 % are the 1st, 5th and 9th."""
 MOST_ITEMS = 500
 """With more items, all pairs are too many: a random part of the items is considered at a time."""
+RANDOM_PAIRS = 100_000
+"""Pairs that stand for all, where these are too many: their share is right to 0.002."""
 LARGEST_STOCK = 150
 """Prepared questions that are nobody's: at 100 answers a second they last until the next round."""
 BATCH = 40
@@ -106,9 +120,17 @@ class StudyLearner:
     layout: tuple[Any, ...] = ()
 
     def advance(self, events: Sequence[Event]) -> None:
-        """Apply more events. Learn hyperparameters where the schedule says so."""
-        before, seq = self.record.answers.copy(), self.record.seq
-        point = learning_point(self.record.n_taught + sum(event.n_taught for event in events))
+        """Apply more events. Learn hyperparameters where the schedule says so.
+
+        Who is excluded counts as if they had never answered, so an exclusion needs all events.
+        """
+        record = self.record
+        excluded = excluded_after(events, record.excluded)
+        if excluded != record.excluded and record.seq:
+            raise ValueError("somebody was excluded or brought back: replay all events")
+        record.excluded = excluded
+        before, seq = record.answers.copy(), record.seq
+        point = learning_point(record.n_taught + sum(map(record.n_taught_by, events)))
         if point > self.learned.at:
             cut = split_at(events, self.record, point)
             replay(events[:cut], self.record)
@@ -199,15 +221,18 @@ class StudyLearner:
         n, rng = len(self.record.taught()), np.random.default_rng(self.record.seq)
         return self._stop_rule().check(self.belief(), n, rng)
 
-    def _stop_rule(self) -> ask.TopSettled:
-        return ask.TopSettled(self.config.stop_top, self.config.stop_level)
+    def _stop_rule(self) -> "ask.TopSettled | OrderSettled":
+        goal, level = self.config.goal, self.config.stop_level
+        if goal == "order":
+            return OrderSettled(level)
+        return ask.TopSettled(self.config.stop_top if goal == "top" else 1, level)
 
     def one_future(self, number: int) -> int | None:
         """Answers that one simulated future needs until the stop rule holds; None: > HORIZON."""
         belief = self.belief()
         leading = np.argsort(-belief.mean, kind="stable")[: CONTENDERS + self.config.stop_top]
         rng = np.random.default_rng([self.record.seq, number])
-        contenders, criterion = ask.Joint.of(ask.Part(belief, leading)), self.config.criterion
+        contenders, criterion = ask.Joint.of(ask.Part(belief, leading)), self.config.asked_by
         return ask.answers_left(contenders, self._stop_rule(), criterion, HORIZON, 1, rng).median
 
     def model_file(self) -> bytes:
@@ -218,6 +243,26 @@ class StudyLearner:
             path = Path(folder) / "model"
             self.model.save(path)
             return path.read_bytes()
+
+
+@dataclass(frozen=True)
+class OrderSettled:
+    """Stop when this share of all pairs of items is expected to be in the right order."""
+
+    level: float
+
+    def check(self, belief: ask.Belief, n_answers: int, rng: np.random.Generator) -> ask.Verdict:
+        """The verdict; with many items, for random pairs."""
+        n = len(belief)
+        if n <= MOST_ITEMS:
+            first, second = ask.all_pairs(n).T
+        else:
+            first = rng.integers(n, size=RANDOM_PAIRS)
+            second = (first + rng.integers(1, n, size=RANDOM_PAIRS)) % n
+        mean, var = belief.difference(first, second)
+        right = float(ndtr(np.abs(mean) / np.sqrt(np.maximum(var, 1e-300))).mean())
+        reason = "expected share of pairs in the right order"
+        return ask.Verdict(right >= self.level, right, self.level, reason)
 
 
 def _layout(answers: Sequence[Answer], record: Record) -> tuple[Any, ...]:
@@ -299,8 +344,17 @@ def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:
             return None
 
 
-def replayed(database: Database, study: str, *, from_snapshot: bool = False) -> StudyLearner:
-    """The learner after a replay of all events; with a snapshot nothing is learned twice."""
+def replayed(
+    database: Database,
+    study: str,
+    *,
+    from_snapshot: bool = False,
+    changed: Mapping[str, bool] | None = None,
+) -> StudyLearner:
+    """The learner after a replay of all events; with a snapshot nothing is learned twice.
+
+    changed: who is to be excluded (True) or brought back (False), other than the events say.
+    """
 
     # one transaction: somebody may be erased meanwhile
     def job(conn: Any) -> tuple[StudyLearner, list[Event], Snapshot | None]:
@@ -310,6 +364,8 @@ def replayed(database: Database, study: str, *, from_snapshot: bool = False) -> 
         return learner, studies.events_after(conn, study), snapshot
 
     learner, events, snapshot = database.read(job)
+    for person, excluded in (changed or {}).items():
+        events.append(Event(events[-1].seq, EXCLUDE, person, payload={"excluded": excluded}))
     if snapshot is not None:
         learned = learned_from_file(snapshot.model, snapshot.learned_at)
         record = replay(event for event in events if event.seq <= snapshot.seq)
@@ -385,7 +441,7 @@ def best_questions(
     n = min(k, int(np.count_nonzero(pool.open)))
     pairs = too_even[: k - n]
     if n:
-        chosen = ask.choose(belief, pool, n, config.criterion, 0.0, rng, pending=open_pairs)
+        chosen = ask.choose(belief, pool, n, config.asked_by, 0.0, rng, pending=open_pairs)
         pairs = np.concatenate([chosen, pairs])
     sets = pairs.tolist() if config.size == 2 else ask.grow(belief, pairs, config.size, rng)
     return [tuple(items[i] for i in one) for one in sets]
@@ -500,12 +556,23 @@ class Worker:
         it = self.database.read(studies.get, self.study)
         news = may_learn and self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
+        shown = self._preview()
         # while idle, and every IMAGINE_SECONDS in a busy study
         may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
         imagined = may_imagine and self._imagine()
         grouped = self._look_for_groups(is_idle=not (news or made or imagined))
         saved = self._save(it)
-        return bool(news or made or imagined or grouped or saved)
+        return bool(news or made or shown or imagined or grouped or saved)
+
+    def _preview(self) -> bool:
+        """Work out what the ranking would be if somebody was excluded or brought back."""
+        wanted = self.database.read(learning.wanted_preview, self.study)
+        if wanted is None:
+            return False
+        changed = dict.fromkeys(wanted.people, wanted.excluded)
+        ranking = replayed(self.database, self.study, changed=changed).ranking()
+        self.database.write(learning.save_preview, self.study, wanted.id, ranking)
+        return True
 
     def _catch_up(self, it: Study) -> bool:
         learner = self.learner
@@ -516,8 +583,9 @@ class Worker:
         if it.seq == seq:
             return False
         events = self.database.read(studies.events_after, self.study, seq)
-        if any(event.kind == ERASE and event.payload["events"] for event in events):
-            self.recover()  # the model and its hyperparameters may depend on erased answers
+        erased = any(event.kind == ERASE and event.payload["events"] for event in events)
+        if erased or any(event.kind == EXCLUDE for event in events):
+            self.recover()  # the model and its hyperparameters may depend on these answers
             return True
         if any(event.kind == ADD_ITEM for event in events):
             items = self.database.read(studies.items_of, self.study)
@@ -599,7 +667,7 @@ class Worker:
     def summary(self) -> dict[str, Any]:
         """The state of knowledge, for the owner's page."""
         learner = self.learner
-        answers = list(learner.record.answers.values())
+        answers, standing = learner.record.answers.values(), learner.record.standing()
         skips = [event.participant for event in learner.record.skipped.values()]
         verdict = learner.verdict()
         return {
@@ -608,7 +676,7 @@ class Worker:
             "ranking": learner.ranking(),
             "stop": None if verdict is None else verdict._asdict(),
             "left": self.left,
-            "calibration": quality.calibration(answers),
+            "calibration": quality.calibration(standing),
             "raters": quality.raters(answers, skips, learner.config),
             "communities": self.groups[1],
             "learned_at": learner.learned.at,

@@ -9,10 +9,11 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.config import Config
-from penchant.study.events import ERASE
+from penchant.study.events import ERASE, EXCLUDE
 from penchant.study.questions import OPEN, PREPARED, Prepared
 from penchant.study.store import participants, studies
 from penchant.study.store import tables as t
+from penchant.study.store.participants import Exclusion
 from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
@@ -120,12 +121,14 @@ def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) ->
 def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) -> bool:
     """Store a snapshot; return whether it was stored whole.
 
-    If somebody was erased since, the model may hold their answers: then only the summary is stored,
-    without their row.
+    If somebody was erased or excluded since, the model may hold their answers: then only the
+    summary is stored, without the rows of the erased.
     """
     e, s = t.event.c, t.snapshot.c
-    erased = sa.select(e.payload).where(e.study == study, e.kind == ERASE, e.seq > snapshot.seq)
-    whole = not any(payload["events"] for payload in conn.execute(erased).scalars())
+    left_out = sa.select(e.payload).where(
+        e.study == study, e.kind.in_((ERASE, EXCLUDE)), e.seq > snapshot.seq
+    )
+    whole = not any(payload.get("events", 1) for payload in conn.execute(left_out).scalars())
     if not whole:
         summary = participants.of_present(conn, study, snapshot.summary)
         snapshot = Snapshot(snapshot.seq, 0, b"", summary)
@@ -150,3 +153,41 @@ def last_summary(conn: Connection, study: str) -> dict[str, Any] | None:
     s = t.snapshot.c
     query = sa.select(s.summary).where(s.study == study).order_by(s.seq.desc()).limit(1)
     return conn.execute(query).scalar()
+
+
+PREVIEW_SECONDS = 600.0
+"""A preview that is older was given up by who asked for it."""
+
+
+def want_preview(conn: Connection, study: str, change: Exclusion, now: float) -> str:
+    """Ask the model process for the ranking after a change; return the preview's id."""
+    v = t.preview.c
+    conn.execute(t.preview.delete().where(v.created < now - PREVIEW_SECONDS))
+    row = {"id": new_id(), "study": study, "created": now}
+    row |= {"people": change.people, "excluded": change.excluded}
+    conn.execute(t.preview.insert(), row)
+    return str(row["id"])
+
+
+def wanted_preview(conn: Connection, study: str) -> Any | None:
+    """The oldest preview that has no ranking yet."""
+    v = t.preview.c
+    waiting = sa.select(t.preview).where(v.study == study, v.ranking.is_(None))
+    return conn.execute(waiting.order_by(v.created).limit(1)).first()
+
+
+def save_preview(conn: Connection, study: str, preview: str, ranking: list[dict[str, Any]]) -> None:
+    """Store the ranking of a preview, unless nobody waits for it any more."""
+    names = {row.id: row.name for row in studies.items_of(conn, study)}
+    ranking = [{**row, "name": names[row["item"]]} for row in ranking]
+    conn.execute(t.preview.update().where(t.preview.c.id == preview).values(ranking=ranking))
+
+
+def preview(conn: Connection, preview: str) -> list[dict[str, Any]] | None:
+    """The ranking of a preview once it is there."""
+    return conn.execute(sa.select(t.preview.c.ranking).where(t.preview.c.id == preview)).scalar()
+
+
+def end_preview(conn: Connection, preview: str) -> None:
+    """Delete a preview."""
+    conn.execute(t.preview.delete().where(t.preview.c.id == preview))

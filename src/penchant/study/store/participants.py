@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from penchant.study import questions as rules
-from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
+from penchant.study.events import ANSWER, ERASE, EXCLUDE, SKIP, WITHDRAW
 from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Prepared
-from penchant.study.refusals import ParticipantRefusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
 from penchant.study.store.studies import RUNNING
@@ -94,6 +94,47 @@ def erase(conn: Connection, study: str, person: str, now: float) -> int:
     return gone
 
 
+@dataclass(frozen=True)
+class Exclusion:
+    """Some people to exclude, or to bring back. answers: how many of theirs stand."""
+
+    people: list[str]
+    excluded: bool
+    answers: int
+
+
+def exclusion(conn: Connection, study: str, people: Sequence[str], excluded: bool) -> Exclusion:
+    """What excluding these people, or bringing them back, would change."""
+    p, e = t.participant.c, t.event.c
+    here = sa.select(p.id, p.excluded).where(p.study == study, p.id.in_(people))
+    was = {row.id: row.excluded for row in conn.execute(here)}
+    if not was.keys() >= set(people):
+        raise Refusal("unknown", "some of these people are not in this study: load the page again")
+    changed = [person for person in dict.fromkeys(people) if was[person] != excluded]
+    theirs = sa.select(sa.func.count()).where(
+        e.participant.in_(changed), e.live, e.kind == ANSWER, e.study == study
+    )
+    return Exclusion(changed, excluded, conn.execute(theirs).scalar_one())
+
+
+def exclude(
+    conn: Connection, study: str, people: Sequence[str], excluded: bool, now: float
+) -> Exclusion:
+    """Exclude people from what the model learns, or bring them back; their answers stay."""
+    change = exclusion(conn, study, people, excluded)
+    p, s = t.participant.c, t.snapshot.c
+    if change.people:
+        theirs = t.participant.update().where(p.id.in_(change.people))
+        conn.execute(theirs.values(excluded=excluded))
+        # hyperparameters were learned with the others
+        unlearned = {"model": b"", "learned_at": 0}
+        conn.execute(t.snapshot.update().where(s.study == study).values(unlearned))
+    for person in change.people:  # an event each, which goes when the person is erased
+        who = {"participant": person, "live": False}
+        studies.append(conn, study, EXCLUDE, {"excluded": excluded}, now, **who)
+    return change
+
+
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without the rows of erased people."""
     present = studies.people_of(conn, study)
@@ -111,7 +152,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
     """The participants for the owner: by random ids, never by a panel's."""
     p = t.participant.c
     is_here = (p.last_seen > now - PRESENT_SECONDS).label("here")
-    query = sa.select(p.id, p.kind, p.joined, t.N_ANSWERS, is_here)
+    query = sa.select(p.id, p.kind, p.joined, t.N_ANSWERS, is_here, p.excluded)
     rows = conn.execute(query.where(p.study == study).order_by(p.joined))
     return [dict(row._mapping) for row in rows]
 

@@ -122,6 +122,7 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     as_rows = _pair_rows if all(len(a.items) == 2 for a in answers) else _ballot_rows
     for answer in answers:
         about = {name: getattr(answer, name) for name in ABOUT}
+        about["excluded"] = answer.participant in record.excluded
         for row in as_rows(answer, names):
             yield row | about
 

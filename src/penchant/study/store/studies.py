@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from penchant.errors import DataError
 from penchant.study.config import Config
-from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
+from penchant.study.events import ADD_ITEM, IMPORT, RESTORE, RETIRE, STATE, Event
 from penchant.study.questions import PREPARED
 from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import tables as t
@@ -95,7 +95,10 @@ def change_config(conn: Connection, study: str, changes: dict[str, Any]) -> Conf
     for name in ("format", "size", "model"):
         if name in changes and changes[name] != getattr(before, name):
             raise Refusal("bad", f"{name} cannot change while a study runs: begin another study")
-    config = Config.from_json({**before.to_json(), **changes})
+    values = before.to_json()
+    if "stop_top" in changes and before.goal == "best":
+        del values["goal"]  # it follows
+    config = Config.from_json({**values, **changes})
     conn.execute(t.study.update().where(t.study.c.id == study).values(config=config.to_json()))
     return config
 
@@ -145,9 +148,7 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
 
 def retire(conn: Connection, study: str, item: str, at: float) -> None:
     """Retire an item: it is not asked about any more, its answers stay."""
-    active = {row.id: row.active for row in items_of(conn, study)}
-    if item not in active:
-        raise Refusal("unknown", "there is no such item in this study")
+    active = _activity(conn, study, item)
     if not active[item]:
         return
     if sum(active.values()) - 1 < get(conn, study).config.size:
@@ -158,6 +159,24 @@ def retire(conn: Connection, study: str, item: str, at: float) -> None:
     gone = [row.id for row in conn.execute(prepared) if item in row.shown]
     conn.execute(t.question.delete().where(q.id.in_(gone)))
     append(conn, study, RETIRE, {"item": item}, at)
+
+
+def restore(conn: Connection, study: str, item: str, at: float) -> None:
+    """Bring a retired item back: it may be asked about again."""
+    if _activity(conn, study, item)[item]:
+        return
+    conn.execute(t.item.update().where(t.item.c.id == item).values(active=True))
+    append(conn, study, RESTORE, {"item": item}, at)
+
+
+def _activity(conn: Connection, study: str, item: str) -> dict[str, bool]:
+    """Which items are active; a refusal if a certain one is not there."""
+    i = t.item.c
+    rows = conn.execute(sa.select(i.id, i.active).where(i.study == study)).all()
+    active = {row.id: row.active for row in rows}
+    if item not in active:
+        raise Refusal("unknown", "there is no such item in this study")
+    return active
 
 
 def items_of(conn: Connection, study: str) -> list[Any]:

@@ -64,6 +64,7 @@ participant = sa.Table(
     sa.Column("consent", sa.Double),
     sa.Column("joined", sa.Double, nullable=False),
     sa.Column("last_seen", sa.Double, nullable=False),
+    sa.Column("excluded", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("study", "external_id_hash", name="participant_external"),
 )
 
@@ -118,6 +119,18 @@ snapshot = sa.Table(
     sa.Column("model", sa.LargeBinary, nullable=False),
     sa.Column("learned_at", sa.BigInteger, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+)
+
+
+preview = sa.Table(
+    "preview",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("study", sa.String(64), nullable=False),
+    sa.Column("people", sa.JSON, nullable=False),
+    sa.Column("excluded", sa.Boolean, nullable=False),
+    sa.Column("ranking", sa.JSON(none_as_null=True)),
     sa.Column("created", sa.Double, nullable=False),
 )
 
