@@ -7,8 +7,8 @@ person removes their events, so a replay afterwards does not know them.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
@@ -82,6 +82,20 @@ class Answer:
         better, worse = (place for group in self.order for place in group)
         first = (1 if better < worse else -1) if self.is_ordered else 0
         return self.items[better], self.items[worse], len(self.order) == 1, first
+
+    def pairs(self) -> list["Answer"]:
+        """The answer as answers about two items: neighbours in a ranking, or the best and others.
+
+        >>> [a.items for a in Answer(1, "p", ("tea", "milk", "rum"), ((2,), (0, 1))).pairs()]
+        [('rum', 'tea'), ('rum', 'milk')]
+        """
+        if len(self.items) == 2:
+            return [self]
+        found = [(a, b) for better, worse in pairwise(self.order) for a in better for b in worse]
+        return [
+            replace(self, items=(self.items[a], self.items[b]), order=((0,), (1,)), form="pair")
+            for a, b in found
+        ]
 
 
 @dataclass

@@ -29,7 +29,7 @@ from penchant.errors import DataError
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.study import quality
+from penchant.study import many, quality
 from penchant.study import questions as rules
 from penchant.study.config import Config
 from penchant.study.events import (
@@ -61,7 +61,11 @@ HORIZON = 300
 FUTURES = 10
 """Simulated futures behind one forecast: its 10 %, median and 90 % are the 1st, 5th and 9th."""
 MOST_ITEMS = 500
-"""With more items, all pairs are too many: a random part of the items is considered at a time."""
+"""With more items, all pairs are too many: a part of the items is considered at a time."""
+SCORES = 4_000_000
+"""Pairs that are scored for one batch of questions about part of the items: about a second."""
+FACTOR_RANK = 300
+"""Rank of the prior of many items with features: `PreferenceGP(max_rank=…)`."""
 RANDOM_PAIRS = 100_000
 """Pairs that stand for all, where these are too many: their share is right to 0.002."""
 LARGEST_STOCK = 150
@@ -143,7 +147,7 @@ class StudyLearner:
         layout = _layout(answers, self.record)
         if not answers:
             self.model = None
-        elif self.learned.at and layout == self.layout and len(layout[0]) == 1:
+        elif self.learned.at and layout == self.layout and len(layout[0]) == 1 and not self.is_many:
             self._tell(
                 [answer for answer in answers if answer.seq > seq],
                 [
@@ -168,20 +172,31 @@ class StudyLearner:
             model.withdraw(comparisons(gone, items))
         self.model = model
 
+    @property
+    def is_many(self) -> bool:
+        """Whether there are too many items for matrices of items × items."""
+        return self.config.model == "shared" and len(self.record.items) > many.MANY_ITEMS
+
     def _fitted(self, learned: LearnedParameters, *, learn: bool) -> Any:
-        data = comparisons(self.record.taught(), list(self.record.items))
+        answers = self.record.taught()
+        if self.is_many:
+            answers = [pair for answer in answers for pair in answer.pairs()]
+        data = comparisons(answers, list(self.record.items))
         likelihood = learned.values.get("likelihood", "probit")
         if data.tie.any() and get(likelihood).n_answers == 2:
             likelihood = "ties"
         settings = {**learned.values, "likelihood": likelihood, "random_state": 0}
         settings["optimize"] = "evidence" if learn else None
+        X = self._X()
+        if self.is_many and X is None:
+            return many.fit(data, settings)
         if self.config.model == "personal":
             model: Any = pc.MultiUserGP(progress=False, **settings)
         else:
-            model = pc.PreferenceGP(**settings)
+            model = pc.PreferenceGP(**settings, max_rank=FACTOR_RANK if self.is_many else None)
         # every study begins with items that no comparison connects yet
         with warnings.catch_warnings(action="ignore", category=pc.DataWarning):
-            return model.fit(self._X(), data)
+            return model.fit(X, data)
 
     def _X(self) -> FloatArray | None:
         """Standardised features of all items, retired ones too."""
@@ -193,15 +208,16 @@ class StudyLearner:
         X = (X - X.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
         return X if X.size else None
 
-    def belief(self, person: str | None = None) -> ask.Joint:
+    def belief(self, person: str | None = None) -> ask.Belief:
         """The belief about the active items' utilities, in `record.active()` order."""
         index = np.flatnonzero(list(self.record.items.values()))
         if self.model is None:
             likelihood = get("ties" if self.config.tie else "probit")
-            return ask.Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)
+            return many.ManyBelief.prior(len(index), likelihood)
         known = person is not None and person in self.model.comparisons_.users
         whole = self.model.belief(person if known else None)
-        return ask.Joint.of(ask.Part(whole, index))
+        part = ask.Part(whole, index)
+        return part if len(index) > MOST_ITEMS else ask.Joint.of(part)
 
     def ranking(self) -> list[dict[str, Any]]:
         """The table of the model, items by id, and whether they are still asked about."""
@@ -376,12 +392,15 @@ def replayed(
 
 
 def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | None:
-    """One sentence that says whether there are groups, and what each likes; None: too early.
+    """One sentence that says whether there are groups, and what each likes.
+
+    None: too early, or too many items.
 
     Nobody is named: a group is its size and its items, by id.
     """
     given = Counter(answer.participant for answer in answers if answer.participant is not None)
-    if sum(n >= FEWEST_ANSWERS for n in given.values()) < FEWEST_PEOPLE:
+    people = sum(n >= FEWEST_ANSWERS for n in given.values())
+    if people < FEWEST_PEOPLE or len(items) > many.MANY_ITEMS:
         return None
     data = comparisons(answers, items)
     likelihood = "ties" if data.tie.any() else "probit"
@@ -420,7 +439,14 @@ def best_questions(
     """
     rng = np.random.default_rng(seed)
     # in random order, so that of pairs that are equally good any may come first
-    part = rng.permutation(len(items))[:MOST_ITEMS]
+    part = rng.permutation(len(items))
+    if len(part) > MOST_ITEMS:
+        size = min(MOST_ITEMS, max(config.size + 1, int(np.sqrt(2.0 * SCORES / max(1, k)))))
+        if config.goal != "order":  # half of it are those that may be best
+            hopeful = belief.mean[part] + np.sqrt(belief.var[part])
+            part = part[np.argsort(-hopeful, kind="stable")]
+            part[size // 2 :] = rng.permutation(part[size // 2 :])
+        part = part[:size]
     belief, items = ask.Joint.of(ask.Part(belief, part)), [items[i] for i in part]
     place = {item: position for position, item in enumerate(items)}
     held = [
@@ -477,7 +503,7 @@ def top_up(
         for have in range(queue.prepared[person], config.ahead)
     )
     is_personal = config.model == "personal" and learner.model is not None
-    beliefs: dict[str | None, ask.Joint] = {None: learner.belief()}
+    beliefs: dict[str | None, ask.Belief] = {None: learner.belief()}
     known = {person: set(keys) for person, keys in asked.items()}
     # with so many, everybody finds enough that they were not asked
     most_asked = max(map(len, known.values()), default=0)
