@@ -261,7 +261,7 @@ def test_the_dial_keeps_pairs_away_from_even():
     belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?", apart=0.2)
 
     def how_far(pair):
-        return abs(ps.p_first(belief, items, pair) - 0.5)
+        return abs(ps.p_first(belief, {item: k for k, item in enumerate(items)}, pair) - 0.5)
 
     every = [how_far(pair) for pair in ps.best_questions(belief, items, config, 99)]
     n_apart = sum(far >= 0.2 for far in every)

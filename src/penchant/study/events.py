@@ -83,6 +83,12 @@ class Answer:
         first = (1 if better < worse else -1) if self.is_ordered else 0
         return self.items[better], self.items[worse], len(self.order) == 1, first
 
+    @property
+    def shape(self) -> tuple[str, bool, bool]:
+        """What decides which model and columns of data fit: form, tie, known order of showing."""
+        form = "pair" if len(self.items) == 2 else self.form
+        return form, len(self.order) == 1, self.is_ordered
+
     def pairs(self) -> list["Answer"]:
         """The answer as answers about two items: neighbours in a ranking, or the best and others.
 
@@ -105,7 +111,8 @@ class Record:
     items: in the order of arrival, and whether they are active. answers, skipped: those that were
     not withdrawn, by the number of their event. n_taught: answers ever given that a model learns
     from, withdrawn ones too. excluded: people from whom no model learns, as of the last event.
-    Whoever is excluded counts as if they had never answered.
+    Whoever is excluded counts as if they had never answered. teaching: the answers that the model
+    learns from; shapes: how many there are of each; of_person: everybody's standing answers.
     """
 
     seq: int = 0
@@ -114,6 +121,9 @@ class Record:
     skipped: dict[int, Event] = field(default_factory=dict)
     n_taught: int = 0
     excluded: frozenset[str] = frozenset()
+    teaching: dict[int, Answer] = field(default_factory=dict, repr=False)
+    shapes: Counter[tuple[str, bool, bool]] = field(default_factory=Counter, repr=False)
+    of_person: dict[str | None, dict[int, Answer]] = field(default_factory=dict, repr=False)
 
     def n_taught_by(self, event: Event) -> int:
         """How many answers a model learns from an event."""
@@ -123,21 +133,36 @@ class Record:
         """Apply one more event; events must come in order."""
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
-            self.answers[event.seq] = _answer(event)
+            self._add(_answer(event))
             self.n_taught += self.n_taught_by(event)
         elif event.kind == SKIP:
             self.skipped[event.seq] = event
         elif event.kind == WITHDRAW:
-            self.answers.pop(event.payload["of"], None)
+            self._drop(event.payload["of"])
             self.skipped.pop(event.payload["of"], None)
         elif event.kind in (ADD_ITEM, RESTORE):
             self.items[event.payload["item"]] = True
         elif event.kind == RETIRE:
             self.items[event.payload["item"]] = False
 
+    def _add(self, answer: Answer) -> None:
+        self.answers[answer.seq] = answer
+        self.of_person.setdefault(answer.participant, {})[answer.seq] = answer
+        if answer.kind in TEACHES and answer.participant not in self.excluded:
+            self.teaching[answer.seq] = answer
+            self.shapes[answer.shape] += 1
+
+    def _drop(self, seq: int) -> None:
+        answer = self.answers.pop(seq, None)
+        if answer is not None:
+            del self.of_person[answer.participant][seq]
+        if answer is not None and seq in self.teaching:
+            del self.teaching[seq]
+            self.shapes[answer.shape] -= 1
+
     def taught(self) -> list[Answer]:
         """The answers that the model learns from, in order."""
-        return [answer for answer in self.standing() if answer.kind in TEACHES]
+        return list(self.teaching.values())
 
     def standing(self) -> Iterable[Answer]:
         """All answers of those who are not excluded, in order."""
@@ -146,7 +171,7 @@ class Record:
 
     def repeatable(self, person: str) -> list[tuple[str, ...]]:
         """The questions that a person answered once, at least REPEAT_AFTER answers ago."""
-        mine = [answer for answer in self.answers.values() if answer.participant == person]
+        mine = list(self.of_person.get(person, {}).values())
         times = Counter(pair_key(answer.items) for answer in mine)
         return [
             answer.items

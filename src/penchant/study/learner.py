@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, takewhile
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -37,6 +37,7 @@ from penchant.study.events import (
     ANSWER,
     ERASE,
     EXCLUDE,
+    WITHDRAW,
     Answer,
     Event,
     Record,
@@ -44,7 +45,7 @@ from penchant.study.events import (
     replay,
     split_at,
 )
-from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, TEACHES, Prepared, pair_key
+from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, Prepared, pair_key
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
@@ -133,7 +134,8 @@ class StudyLearner:
         if excluded != record.excluded and record.seq:
             raise ValueError("somebody was excluded or brought back: replay all events")
         record.excluded = excluded
-        before, seq = record.answers.copy(), record.seq
+        seq, withdrawn = record.seq, (e.payload["of"] for e in events if e.kind == WITHDRAW)
+        gone = [record.teaching[number] for number in withdrawn if number in record.teaching]
         point = learning_point(record.n_taught + sum(map(record.n_taught_by, events)))
         if point > self.learned.at:
             cut = split_at(events, self.record, point)
@@ -144,18 +146,16 @@ class StudyLearner:
                 self.learned, self.layout = LearnedParameters(point, _parameters(fitted)), ()
         replay(events, self.record)
         answers = self.record.taught()
-        layout = _layout(answers, self.record)
+        layout = _layout(self.record)
+        new = list(takewhile(lambda answer: answer.seq > seq, reversed(answers)))[::-1]
         if not answers:
             self.model = None
-        elif self.learned.at and layout == self.layout and len(layout[0]) == 1 and not self.is_many:
-            self._tell(
-                [answer for answer in answers if answer.seq > seq],
-                [
-                    answer
-                    for number, answer in before.items()
-                    if number not in self.record.answers and answer.kind in TEACHES
-                ],
-            )
+        elif layout != self.layout:
+            self.model = self._fitted(self.learned, learn=False)
+        elif isinstance(self.model, many.ManyItemsModel) and not gone:
+            self.model = self.model.tell(self._data(new)) if new else self.model
+        elif self.learned.at and len(layout[0]) == 1 and not self.is_many:
+            self._tell(new, gone)
         else:
             self.model = self._fitted(self.learned, learn=False)
         self.layout = layout
@@ -177,11 +177,15 @@ class StudyLearner:
         """Whether there are too many items for matrices of items × items."""
         return self.config.model == "shared" and len(self.record.items) > many.MANY_ITEMS
 
+    def _data(self, answers: Sequence[Answer]) -> pc.Comparisons:
+        """The answers as data of a model over all items; about many of them as pairs alone."""
+        items = list(self.record.items)
+        if not self.is_many:
+            return comparisons(answers, items)
+        return comparisons([pair for answer in answers for pair in answer.pairs()], items).bare()
+
     def _fitted(self, learned: LearnedParameters, *, learn: bool) -> Any:
-        answers = self.record.taught()
-        if self.is_many:
-            answers = [pair for answer in answers for pair in answer.pairs()]
-        data = comparisons(answers, list(self.record.items))
+        data = self._data(self.record.taught())
         likelihood = learned.values.get("likelihood", "probit")
         if data.tie.any() and get(likelihood).n_answers == 2:
             likelihood = "ties"
@@ -281,22 +285,14 @@ class OrderSettled:
         return ask.Verdict(right >= self.level, right, self.level, reason)
 
 
-def _layout(answers: Sequence[Answer], record: Record) -> tuple[Any, ...]:
-    """All that decides which model and which columns of data fit these answers.
+def _layout(record: Record) -> tuple[Any, ...]:
+    """All that decides which model and which columns of data fit the answers.
 
-    The forms of the answers, whether there are ties, whether any order of showing is known, and
-    the number of items. A change of it needs a new fit.
+    Their forms, whether there are ties, whether any order of showing is known, and the number of
+    items. A change of it needs a new fit.
     """
-    return (
-        {_form(answer) for answer in answers},
-        any(len(answer.order) == 1 for answer in answers),
-        any(answer.is_ordered for answer in answers),
-        len(record.items),
-    )
-
-
-def _form(answer: Answer) -> str:
-    return "pair" if len(answer.items) == 2 else answer.form
+    forms, ties, ordered = zip(*+record.shapes, strict=True) if record.teaching else ((), (), ())
+    return set(forms), any(ties), any(ordered), len(record.items)
 
 
 def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Comparisons:
@@ -307,7 +303,7 @@ def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Compariso
     """
     by_form: dict[str, list[Answer]] = {}
     for answer in answers:
-        by_form.setdefault(_form(answer), []).append(answer)
+        by_form.setdefault(answer.shape[0], []).append(answer)
     parts = [
         _pairs(said, items) if form == "pair" else _larger(form, said, items)
         for form, said in by_form.items()
@@ -473,11 +469,14 @@ def best_questions(
     return [tuple(items[i] for i in one) for one in sets]
 
 
-def p_first(belief: ask.Belief, items: Sequence[str], question: Sequence[str]) -> float | None:
-    """P(the first of two items is preferred), a tie counted half; None for larger questions."""
-    if len(question) != 2 or not set(question) <= set(items):
+def p_first(belief: ask.Belief, place: Mapping[str, int], question: Sequence[str]) -> float | None:
+    """P(the first of two items is preferred), a tie counted half; None for larger questions.
+
+    place: the items' positions in the belief.
+    """
+    if len(question) != 2 or not set(question) <= place.keys():
         return None
-    first, second = (np.array([items.index(item)]) for item in question)
+    first, second = (np.array([place[item]]) for item in question)
     return float(_p_first(belief, first, second)[0])
 
 
@@ -497,6 +496,7 @@ def top_up(
     """
     config, record = learner.config, learner.record
     items, short = record.active(), max(0, stock - queue.stock)
+    place = {item: position for position, item in enumerate(items)}
     wanted = sorted(
         (have, person, len(keys) + have - queue.prepared[person])
         for person, keys in asked.items()
@@ -519,7 +519,7 @@ def top_up(
 
     def prepare(person: str | None, kind: str, found: tuple[str, ...] | None) -> None:
         if found is not None:
-            p = p_first(beliefs.get(person, beliefs[None]), items, found)
+            p = p_first(beliefs.get(person, beliefs[None]), place, found)
             made.append(Prepared(person, found, config.format, kind, p))
             held.add(pair_key(found))
 

@@ -118,6 +118,10 @@ class ManyItemsModel:
         between = sparse.csr_array((np.tile(variance * covariance, 2), ends), shape=(n, n))
         return ManyBelief(mean, var, between, self.likelihood_)
 
+    def tell(self, more: pc.Comparisons) -> "ManyItemsModel":
+        """The model of more comparisons, with the same hyperparameters."""
+        return ManyItemsModel(self.kernel_, self.likelihood_, self.comparisons_.extend(more))
+
     def belief(self, user: Any = None) -> ManyBelief:
         """The belief over all items: people are pooled."""
         return self.whole

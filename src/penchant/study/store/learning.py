@@ -89,8 +89,13 @@ def prepare(
     conn: Connection, study: str, questions: Sequence[Prepared], version: int, now: float
 ) -> int:
     """Insert prepared questions, without those whose items or person were removed meanwhile."""
-    active = {row.id for row in studies.items_of(conn, study) if row.active}
-    people = {None, *studies.people_of(conn, study)}
+    i, p = t.item.c, t.participant.c
+    asked = {item for chosen in questions for item in chosen.items}
+    those = sa.select(i.id).where(i.study == study, i.active, i.id.in_(asked))
+    active = set(conn.execute(those).scalars())
+    whose = [chosen.participant for chosen in questions]
+    here = sa.select(p.id).where(p.study == study, p.id.in_(whose))
+    people = {None, *conn.execute(here).scalars()}
     rows: list[dict[str, Any]] = []
     for chosen in questions:
         is_check = chosen.kind == rules.CHECK

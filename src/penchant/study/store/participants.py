@@ -16,6 +16,8 @@ from penchant.study.store import tables as t
 from penchant.study.store.studies import RUNNING
 from penchant.study.store.tables import new_id
 
+MOST_LOOKED_AT = 300
+"""Of the items asked about least, for a question without the model."""
 PRESENT_SECONDS = 180.0
 """Seconds since the last request within which a person counts as present."""
 
@@ -209,7 +211,8 @@ def _balanced_random(
 ) -> Any:
     """A question about the items asked about least, for when nothing is prepared."""
     i, q = t.item.c, t.question.c
-    rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
+    least = sa.select(i.id, i.asked).where(i.study == it.id, i.active).order_by(i.asked)
+    rows = conn.execute(least.limit(MOST_LOOKED_AT)).all()
     asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())
     question = new_id()
     rng = rules.draw("fallback", question)

@@ -113,6 +113,21 @@ def append(
     return seq
 
 
+def append_all(
+    conn: Connection, study: str, kind: str, payloads: Sequence[dict[str, Any]], at: float
+) -> None:
+    """Append events of one kind that nobody's question asked for: at once, as they may be many."""
+    number = t.study.update().where(t.study.c.id == study)
+    number = number.values(seq=t.study.c.seq + len(payloads))
+    last = int(conn.execute(number.returning(t.study.c.seq)).scalar_one())
+    row = {"study": study, "kind": kind, "at": at, "live": True}
+    row |= dict.fromkeys(("participant", "question", "ms"))
+    first = last - len(payloads) + 1
+    rows = [row | {"seq": seq, "payload": payload} for seq, payload in enumerate(payloads, first)]
+    if rows:
+        conn.execute(t.INSERT_EVENT, rows)
+
+
 def events_after(conn: Connection, study: str, seq: int = 0) -> list[Event]:
     """All events after a number, in order."""
     e = t.event.c
@@ -126,7 +141,7 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
     known = items_of(conn, study)
     taken = {row.name for row in known}
     columns = set(known[0].features) if known else set(items[0].features) if items else set()
-    ids = []
+    rows = []
     for position, new in enumerate(items, start=len(known)):
         if not new.name.strip():
             raise Refusal("bad", f"item {position + 1} has no name: every item needs one")
@@ -139,10 +154,12 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
                 f"{sorted(columns)}; give each of them",
             )
         taken.add(new.name)
-        ids.append(new_id())
         row = {**vars(new), "body": new.body or new.name, "active": True, "asked": 0}
-        conn.execute(t.item.insert().values(id=ids[-1], study=study, position=position, **row))
-        append(conn, study, ADD_ITEM, {"item": ids[-1]}, at)
+        rows.append(row | {"id": new_id(), "study": study, "position": position})
+    ids = [row["id"] for row in rows]
+    if rows:
+        conn.execute(t.item.insert(), rows)
+    append_all(conn, study, ADD_ITEM, [{"item": item} for item in ids], at)
     return ids
 
 
@@ -216,7 +233,7 @@ def import_answers(
         before = sa.select(e.payload).where(e.study == study, e.kind == IMPORT)
         for payload in conn.execute(before).scalars():
             here[_answer_key(payload["items"], payload)] += payload["count"]
-    n_rows = 0
+    new = []
     for row in rows:
         unknown = [name for name in row["items"] if name not in ids]
         if unknown:
@@ -230,10 +247,10 @@ def import_answers(
         here[key] -= known
         if known == row["count"]:
             continue
-        new = {"items": items, "kind": "normal", "count": row["count"] - known}
-        append(conn, study, IMPORT, {"is_ordered": False} | row | new, at)
-        n_rows += 1
-    return n_rows
+        rest = {"items": items, "kind": "normal", "count": row["count"] - known}
+        new.append({"is_ordered": False} | row | rest)
+    append_all(conn, study, IMPORT, new, at)
+    return len(new)
 
 
 def _answer_key(items: Sequence[str], answer: dict[str, Any]) -> Any:
