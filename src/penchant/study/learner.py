@@ -383,7 +383,8 @@ def replayed(
         record = replay(event for event in events if event.seq <= snapshot.seq)
         if learned is not None and learned.at == learning_point(record.n_taught):
             learner.record, learner.learned = record, learned
-    learner.advance([event for event in events if event.seq > learner.record.seq])
+    with studies.uncollected():
+        learner.advance([event for event in events if event.seq > learner.record.seq])
     return learner
 
 

@@ -233,7 +233,12 @@ async def export(
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
 ) -> responses.FileResponse:
     """All answers that were not withdrawn, as `penchant rank` reads them."""
-    rows = await site.read(lambda c: list(reports.export_rows(c, study)))
+
+    def job(conn: Any) -> list[dict[str, Any]]:
+        with studies.uncollected():
+            return list(reports.export_rows(conn, study))
+
+    rows = await site.read(job)
     return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
 
 
