@@ -103,7 +103,8 @@ def prepare(
             # one after another, so that they are handed out in the order of their choice
             row = participants.question_row(chosen, new_id(), study, now + 1e-6 * len(rows))
             rows.append(row | {"model_version": version, "state": PREPARED})
-            participants.count_asked(conn, chosen.items)  # those of a check are no items
+    # those of a check are no items
+    participants.count_asked(conn, [item for row in rows for item in row["shown"]])
     if rows:
         conn.execute(t.question.insert(), rows)
     return len(rows)

@@ -226,9 +226,9 @@ def _balanced_random(
 
 
 def count_asked(conn: Connection, items: Sequence[str]) -> None:
-    """Count that a question is about these items."""
-    i = t.item.c
-    conn.execute(t.item.update().where(i.id.in_(items)).values(asked=i.asked + 1))
+    """Count for each of these items that a question is about it."""
+    if items:
+        conn.execute(t.COUNT_ASKED, [{"which": item} for item in items])
 
 
 def question_row(chosen: Prepared, question: str, study: str, at: float) -> dict[str, Any]:

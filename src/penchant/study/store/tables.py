@@ -215,3 +215,4 @@ QUESTION = sa.select(question).where(_q.id == _which, _q.study == _study, _q.par
 LIVE_ANSWER = sa.select(_e.seq).where(_e.question == _which, _e.live)
 SET_QUESTION = question.update().where(_q.id == _which).values(state=sa.bindparam("to_state"))
 INSERT_EVENT = event.insert()
+COUNT_ASKED = item.update().where(item.c.id == _which).values(asked=item.c.asked + 1)
