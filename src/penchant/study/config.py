@@ -18,6 +18,11 @@ Model = Literal["shared", "personal"]
 Criterion = Literal["variance_ratio", "information_gain", "expected_best", "thompson", "random"]
 FORMATS, MODELS, CRITERIA = get_args(Format), get_args(Model), get_args(Criterion)
 FOLLOW_BROWSER = "auto"
+Goal = Literal["best", "top", "order"]
+ASKED_BY: dict[str, Criterion] = {
+    **{"best": "expected_best", "top": "information_gain", "order": "information_gain"}
+}
+"""By goal: the criterion that serves it."""
 LARGEST_SET = 8
 
 
@@ -169,8 +174,11 @@ class Config:
         How many questions are prepared for each person who is present.
     model : {"shared", "personal"}
         One set of utilities for all, or one for each person around shared ones.
+    criterion : {"auto", "information_gain", "expected_best", ...}
+        How questions are chosen; "auto" follows the goal.
     stop_top, stop_level : int, float
-        Enough is known when the best `stop_top` are settled with this probability.
+        Enough is known when the goal is reached with this probability; the goal "top" is the best
+        `stop_top` items.
     close_when_enough : bool
         Close the study by itself then.
     reward : float or None
@@ -199,6 +207,9 @@ class Config:
     guard_joins : bool
         Whether joining takes the study's own form, and where many join from one address, some
         computing by the browser.
+    goal : {"best", "top", "order"}
+        What is to be found: the best item, the best `stop_top`, or the whole order. Questions and
+        the stop rule follow it.
     """
 
     question: Text
@@ -219,7 +230,7 @@ class Config:
     lease_seconds: Annotated[int, Field(ge=5, le=86_400)] = 120
     ahead: Annotated[int, Field(ge=1, le=50)] = 3
     model: Model = "shared"
-    criterion: Criterion = "information_gain"
+    criterion: Criterion | Literal["auto"] = "auto"
     stop_top: Annotated[int, Field(ge=1, le=10_000)] = 1
     stop_level: Annotated[float, Field(ge=0.5, le=0.999)] = 0.95
     close_when_enough: bool = False
@@ -248,6 +259,7 @@ class Config:
         tuple[Annotated[Text, AfterValidator(_origin)], ...], Field(strict=False, max_length=20)
     ] = ()
     guard_joins: bool = False
+    goal: Goal = "best"
 
     def __post_init__(self) -> None:
         if not self.question.strip():
@@ -259,6 +271,15 @@ class Config:
         if len({asked.name for asked in self.ask_first}) < len(self.ask_first):
             raise ValueError("ask_first: every question must have a name of its own")
 
+    @property
+    def asked_by(self) -> Criterion:
+        """The criterion by which questions are chosen.
+
+        >>> Config("Which?", goal="order").asked_by, Config("Which?", criterion="random").asked_by
+        ('information_gain', 'random')
+        """
+        return ASKED_BY[self.goal] if self.criterion == "auto" else self.criterion
+
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""
         return asdict(self)
@@ -267,9 +288,13 @@ class Config:
     def from_json(cls, values: Mapping[str, Any]) -> "Config":
         """The settings from plain values; wrong values and unknown names raise a DataError.
 
-        >>> Config.from_json({"question": "Which?", "format": "best", "size": 4}).size
-        4
+        Without a goal, several items to find are the goal "top".
+
+        >>> Config.from_json({"question": "Which?", "stop_top": 4}).goal
+        'top'
         """
+        if "goal" not in values and values.get("stop_top", 1) != 1:
+            values = {**values, "goal": "top"}
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:

@@ -159,7 +159,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     pairs = {"winner": "VARCHAR", "loser": "VARCHAR", "tie": "BOOLEAN"}
     ballots = {"ballot": "BIGINT", "item": "VARCHAR", "position": "INTEGER", "tied": "BOOLEAN"}
     about = {"user": "VARCHAR", "count": "INTEGER", "kind": "VARCHAR", "form": "VARCHAR"}
-    shown = {"ms": "INTEGER", "at": "DOUBLE"}
+    shown = {"ms": "INTEGER", "at": "DOUBLE", "excluded": "BOOLEAN"}
     if rows and "ballot" in rows[0]:
         known = ballots | about | {"shown": "INTEGER"} | shown
     else:
@@ -175,18 +175,24 @@ def _type_of(cells: Sequence[Any]) -> str:
     return "BIGINT" if kinds == {int} else "DOUBLE"
 
 
+LATER = {"excluded"}
+"""Columns that older exports have not."""
+
+
 def read_votes(content: bytes, ending: str = ".csv") -> tuple[list[dict[str, Any]], bool]:
     """The answers of a file, and whether a study exported it.
 
     Answers are rows with items, order, form, count, user, and whether the order of showing is
-    known. Rankings and choices of more than two items stay whole.
+    known. Those of people whom a study excluded are left out. Rankings and choices of more than two
+    items stay whole.
     """
     with tempfile.TemporaryDirectory(prefix="penchant-") as folder:
         path = Path(folder) / f"votes{ending}"
         path.write_bytes(content)
-        data = pc.read_comparisons(str(path))
         columns = _columns_in(path) if ending in FORMS else set[str]()
-    is_export = any(set(_columns(rows)) <= columns for rows in ([], [{"ballot": 1}]))
+        is_export = any(set(_columns(rows)) <= {*columns, *LATER} for rows in ([], [{"ballot": 1}]))
+        where = "excluded = false" if is_export and "excluded" in columns else None
+        data = pc.read_comparisons(str(path), where=where)
     return [*_pairs_of(data), *_rankings_of(data)], is_export
 
 

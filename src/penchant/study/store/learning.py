@@ -9,10 +9,11 @@ from sqlalchemy import Connection
 
 from penchant.study import questions as rules
 from penchant.study.config import Config
-from penchant.study.events import ERASE
+from penchant.study.events import ERASE, EXCLUDE
 from penchant.study.questions import OPEN, PREPARED, Prepared
 from penchant.study.store import participants, studies
 from penchant.study.store import tables as t
+from penchant.study.store.participants import Exclusion
 from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
@@ -89,8 +90,13 @@ def prepare(
     conn: Connection, study: str, questions: Sequence[Prepared], version: int, now: float
 ) -> int:
     """Insert prepared questions, without those whose items or person were removed meanwhile."""
-    active = {row.id for row in studies.items_of(conn, study) if row.active}
-    people = {None, *studies.people_of(conn, study)}
+    i, p = t.item.c, t.participant.c
+    asked = {item for chosen in questions for item in chosen.items}
+    those = sa.select(i.id).where(i.study == study, i.active, i.id.in_(asked))
+    active = set(conn.execute(those).scalars())
+    whose = [chosen.participant for chosen in questions]
+    here = sa.select(p.id).where(p.study == study, p.id.in_(whose))
+    people = {None, *conn.execute(here).scalars()}
     rows: list[dict[str, Any]] = []
     for chosen in questions:
         is_check = chosen.kind == rules.CHECK
@@ -98,7 +104,8 @@ def prepare(
             # one after another, so that they are handed out in the order of their choice
             row = participants.question_row(chosen, new_id(), study, now + 1e-6 * len(rows))
             rows.append(row | {"model_version": version, "state": PREPARED})
-            participants.count_asked(conn, chosen.items)  # those of a check are no items
+    # those of a check are no items
+    participants.count_asked(conn, [item for row in rows for item in row["shown"]])
     if rows:
         conn.execute(t.question.insert(), rows)
     return len(rows)
@@ -121,12 +128,14 @@ def drop_unwanted(conn: Connection, study: str, now: float, version: int = 0) ->
 def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) -> bool:
     """Store a snapshot; return whether it was stored whole.
 
-    If somebody was erased since, the model may hold their answers: then only the summary is stored,
-    without their row.
+    If somebody was erased or excluded since, the model may hold their answers: then only the
+    summary is stored, without the rows of the erased.
     """
     e, s = t.event.c, t.snapshot.c
-    erased = sa.select(e.payload).where(e.study == study, e.kind == ERASE, e.seq > snapshot.seq)
-    whole = not any(payload["events"] for payload in conn.execute(erased).scalars())
+    left_out = sa.select(e.payload).where(
+        e.study == study, e.kind.in_((ERASE, EXCLUDE)), e.seq > snapshot.seq
+    )
+    whole = not any(payload.get("events", 1) for payload in conn.execute(left_out).scalars())
     if not whole:
         summary = participants.of_present(conn, study, snapshot.summary)
         snapshot = Snapshot(snapshot.seq, 0, b"", summary)
@@ -151,3 +160,41 @@ def last_summary(conn: Connection, study: str) -> dict[str, Any] | None:
     s = t.snapshot.c
     query = sa.select(s.summary).where(s.study == study).order_by(s.seq.desc()).limit(1)
     return conn.execute(query).scalar()
+
+
+PREVIEW_SECONDS = 600.0
+"""A preview that is older was given up by who asked for it."""
+
+
+def want_preview(conn: Connection, study: str, change: Exclusion, now: float) -> str:
+    """Ask the model process for the ranking after a change; return the preview's id."""
+    v = t.preview.c
+    conn.execute(t.preview.delete().where(v.created < now - PREVIEW_SECONDS))
+    row = {"id": new_id(), "study": study, "created": now}
+    row |= {"people": change.people, "excluded": change.excluded}
+    conn.execute(t.preview.insert(), row)
+    return str(row["id"])
+
+
+def wanted_preview(conn: Connection, study: str) -> Any | None:
+    """The oldest preview that has no ranking yet."""
+    v = t.preview.c
+    waiting = sa.select(t.preview).where(v.study == study, v.ranking.is_(None))
+    return conn.execute(waiting.order_by(v.created).limit(1)).first()
+
+
+def save_preview(conn: Connection, study: str, preview: str, ranking: list[dict[str, Any]]) -> None:
+    """Store the ranking of a preview, unless nobody waits for it any more."""
+    names = {row.id: row.name for row in studies.items_of(conn, study)}
+    ranking = [{**row, "name": names[row["item"]]} for row in ranking]
+    conn.execute(t.preview.update().where(t.preview.c.id == preview).values(ranking=ranking))
+
+
+def preview(conn: Connection, preview: str) -> list[dict[str, Any]] | None:
+    """The ranking of a preview once it is there."""
+    return conn.execute(sa.select(t.preview.c.ranking).where(t.preview.c.id == preview)).scalar()
+
+
+def end_preview(conn: Connection, preview: str) -> None:
+    """Delete a preview."""
+    conn.execute(t.preview.delete().where(t.preview.c.id == preview))

@@ -8,14 +8,16 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from penchant.study import questions as rules
-from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
+from penchant.study.events import ANSWER, ERASE, EXCLUDE, SKIP, WITHDRAW
 from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Prepared
-from penchant.study.refusals import ParticipantRefusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
 from penchant.study.store.studies import CLOSED, RUNNING
 from penchant.study.store.tables import new_id
 
+MOST_LOOKED_AT = 300
+"""Of the items asked about least, for a question without the model."""
 PRESENT_SECONDS = 180.0
 """Seconds since the last request within which a person counts as present."""
 
@@ -109,6 +111,47 @@ def erase(conn: Connection, study: str, person: str, now: float) -> int:
     return gone
 
 
+@dataclass(frozen=True)
+class Exclusion:
+    """Some people to exclude, or to bring back. answers: how many of theirs stand."""
+
+    people: list[str]
+    excluded: bool
+    answers: int
+
+
+def exclusion(conn: Connection, study: str, people: Sequence[str], excluded: bool) -> Exclusion:
+    """What excluding these people, or bringing them back, would change."""
+    p, e = t.participant.c, t.event.c
+    here = sa.select(p.id, p.excluded).where(p.study == study, p.id.in_(people))
+    was = {row.id: row.excluded for row in conn.execute(here)}
+    if not was.keys() >= set(people):
+        raise Refusal("unknown", "some of these people are not in this study: load the page again")
+    changed = [person for person in dict.fromkeys(people) if was[person] != excluded]
+    theirs = sa.select(sa.func.count()).where(
+        e.participant.in_(changed), e.live, e.kind == ANSWER, e.study == study
+    )
+    return Exclusion(changed, excluded, conn.execute(theirs).scalar_one())
+
+
+def exclude(
+    conn: Connection, study: str, people: Sequence[str], excluded: bool, now: float
+) -> Exclusion:
+    """Exclude people from what the model learns, or bring them back; their answers stay."""
+    change = exclusion(conn, study, people, excluded)
+    p, s = t.participant.c, t.snapshot.c
+    if change.people:
+        theirs = t.participant.update().where(p.id.in_(change.people))
+        conn.execute(theirs.values(excluded=excluded))
+        # hyperparameters were learned with the others
+        unlearned = {"model": b"", "learned_at": 0}
+        conn.execute(t.snapshot.update().where(s.study == study).values(unlearned))
+    for person in change.people:  # an event each, which goes when the person is erased
+        who = {"participant": person, "live": False}
+        studies.append(conn, study, EXCLUDE, {"excluded": excluded}, now, **who)
+    return change
+
+
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without the rows of erased people."""
     present = studies.people_of(conn, study)
@@ -128,7 +171,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
     p = t.participant.c
     is_here = (p.last_seen > now - PRESENT_SECONDS).label("here")
     query = sa.select(p.id, p.kind, p.joined, t.N_ANSWERS, is_here)
-    query = query.add_columns(p.screened_out, p.finished, p.said_first)
+    query = query.add_columns(p.excluded, p.screened_out, p.finished, p.said_first)
     rows = conn.execute(query.where(p.study == study).order_by(p.joined))
     return [dict(row._mapping) for row in rows]
 
@@ -199,7 +242,8 @@ def _balanced_random(
 ) -> Any:
     """A question about the items asked about least, for when nothing is prepared."""
     i, q = t.item.c, t.question.c
-    rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
+    least = sa.select(i.id, i.asked).where(i.study == it.id, i.active).order_by(i.asked)
+    rows = conn.execute(least.limit(MOST_LOOKED_AT)).all()
     asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())
     question = new_id()
     rng = rules.draw("fallback", question)
@@ -213,9 +257,9 @@ def _balanced_random(
 
 
 def count_asked(conn: Connection, items: Sequence[str]) -> None:
-    """Count that a question is about these items."""
-    i = t.item.c
-    conn.execute(t.item.update().where(i.id.in_(items)).values(asked=i.asked + 1))
+    """Count for each of these items that a question is about it."""
+    if items:
+        conn.execute(t.COUNT_ASKED, [{"which": item} for item in items])
 
 
 def question_row(chosen: Prepared, question: str, study: str, at: float) -> dict[str, Any]:

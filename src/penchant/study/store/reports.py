@@ -129,6 +129,7 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     for answer in answers:
         about = {name: getattr(answer, name) for name in ABOUT}
         about |= columns | said.get(answer.user, {})
+        about["excluded"] = answer.participant in record.excluded
         for row in as_rows(answer, names):
             yield row | about
 

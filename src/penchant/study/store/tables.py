@@ -71,6 +71,7 @@ participant = sa.Table(
     sa.Column("said_first", sa.JSON(none_as_null=True)),
     sa.Column("screened_out", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("finished", sa.Double),
+    sa.Column("excluded", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("study", "external_id_hash", name="participant_external"),
 )
 
@@ -138,6 +139,18 @@ suggestion = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("created", sa.Double, nullable=False),
     sa.Index("suggestion_of_study", "study", "state", "created"),
+)
+
+
+preview = sa.Table(
+    "preview",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("study", sa.String(64), nullable=False),
+    sa.Column("people", sa.JSON, nullable=False),
+    sa.Column("excluded", sa.Boolean, nullable=False),
+    sa.Column("ranking", sa.JSON(none_as_null=True)),
+    sa.Column("created", sa.Double, nullable=False),
 )
 
 
@@ -222,3 +235,4 @@ QUESTION = sa.select(question).where(_q.id == _which, _q.study == _study, _q.par
 LIVE_ANSWER = sa.select(_e.seq).where(_e.question == _which, _e.live)
 SET_QUESTION = question.update().where(_q.id == _which).values(state=sa.bindparam("to_state"))
 INSERT_EVENT = event.insert()
+COUNT_ASKED = item.update().where(item.c.id == _which).values(asked=item.c.asked + 1)

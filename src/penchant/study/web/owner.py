@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from starlette.background import BackgroundTask
 from penchant.study.folder import backup_to, read_votes, write_votes
 from penchant.study.items import LARGEST_FILE, LARGEST_TEXT, store_media
 from penchant.study.refusals import Refusal, check_language
-from penchant.study.store import participants, reports, studies
+from penchant.study.store import learning, participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
 from penchant.study.web.site import Site, form_of, language, page, site_of
@@ -31,6 +32,8 @@ async def owner_site(study: StudyName, request: Request) -> Site:
 Owned = Annotated[Site, Depends(owner_site)]
 router = APIRouter(prefix="/api/studies/{study}", tags=["owner"])
 Id = Annotated[str, Field(min_length=1, max_length=64)]
+PREVIEW_SECONDS = 120.0
+"""Longest wait for a preview: in big studies the model process may be learning."""
 
 
 class Changes(BaseModel):
@@ -57,6 +60,14 @@ class InviteIn(BaseModel):
     label: str = Field("", max_length=200)
     uses: int | None = Field(1, ge=1, le=1_000_000)
     days: float | None = Field(None, gt=0, le=3650)
+
+
+class Exclude(BaseModel):
+    """People to exclude from what the model learns, or to bring back."""
+
+    people: list[Annotated[str, Field(max_length=64)]] = Field(min_length=1, max_length=10_000)
+    excluded: bool = True
+    preview: bool = False
 
 
 @router.get("")
@@ -128,6 +139,13 @@ async def retire_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]
     return {"retired": item}
 
 
+@router.post("/items/{item}/restore")
+async def restore_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]:
+    """Bring a retired item back."""
+    await site.write(studies.restore, study, item, site.now())
+    return {"restored": item}
+
+
 @router.get("/invites")
 async def list_invites(study: StudyName, site: Owned) -> list[dict[str, Any]]:
     """Invitations, without their tokens, of which only hashes are stored."""
@@ -165,6 +183,38 @@ async def list_participants(study: StudyName, site: Owned) -> list[dict[str, Any
     return await site.read(participants.participants_of, study, site.now())
 
 
+@router.post("/participants/exclude")
+async def exclude(study: StudyName, wanted: Exclude, site: Owned) -> responses.JSONResponse:
+    """Exclude people from what the model learns, or bring them back; their answers stay.
+
+    A preview changes nothing. Its ranking is what the model would say.
+    """
+    given = (study, wanted.people, wanted.excluded)
+    ranking: list[dict[str, Any]] = []
+    if wanted.preview:
+        change = await site.read(participants.exclusion, *given)
+        ranking = await _preview(site, study, change)
+    else:
+        change = await site.write(participants.exclude, *given, site.now())
+    effect = {"answers": change.answers, "people": len(change.people), "ranking": ranking}
+    return responses.JSONResponse(effect)
+
+
+async def _preview(site: Site, study: str, change: participants.Exclusion) -> list[dict[str, Any]]:
+    """The ranking that the model process works out for a change, when it gets to it."""
+    wanted = await site.write(learning.want_preview, study, change, site.now())
+    ends = time.monotonic() + PREVIEW_SECONDS
+    try:
+        while time.monotonic() < ends:
+            ranking = await site.read(learning.preview, wanted)
+            if ranking is not None:
+                return ranking
+            await asyncio.sleep(0.2)
+    finally:
+        await site.write(learning.end_preview, wanted)
+    raise Refusal("unavailable", "the model process did not answer: try again in a minute")
+
+
 @router.delete("/participants/{person}")
 async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
     """Erase a person and all their data."""
@@ -185,7 +235,12 @@ async def export(
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
 ) -> responses.FileResponse:
     """All answers that were not withdrawn, as `penchant rank` reads them."""
-    rows = await site.read(lambda c: list(reports.export_rows(c, study)))
+
+    def job(conn: Any) -> list[dict[str, Any]]:
+        with studies.uncollected():
+            return list(reports.export_rows(conn, study))
+
+    rows = await site.read(job)
     return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
 
 

@@ -27,3 +27,14 @@ def upgrade() -> None:
     op.add_column("participant", screened_out)
     op.add_column("participant", sa.Column("finished", sa.Double))
     op.add_column("study", sa.Column("backup", sa.JSON(none_as_null=True)))
+    excluded = sa.Column("excluded", sa.Boolean, nullable=False, server_default=sa.false())
+    op.add_column("participant", excluded)
+    op.create_table(
+        "preview",
+        sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("study", sa.String(64), nullable=False),
+        sa.Column("people", sa.JSON, nullable=False),
+        sa.Column("excluded", sa.Boolean, nullable=False),
+        sa.Column("ranking", sa.JSON(none_as_null=True)),
+        sa.Column("created", sa.Double, nullable=False),
+    )
