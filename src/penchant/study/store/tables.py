@@ -121,6 +121,17 @@ snapshot = sa.Table(
     sa.Column("created", sa.Double, nullable=False),
 )
 
+progress = sa.Table(
+    "progress",
+    metadata,
+    sa.Column("study", sa.String(64), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("answers", sa.BigInteger, nullable=False),
+    sa.Column("level", sa.Double, nullable=False),
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+)
+
 
 def new_id() -> str:
     """A random id of 96 bits."""

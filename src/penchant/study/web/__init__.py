@@ -21,7 +21,7 @@ from penchant.study.folder import Folder
 from penchant.study.items import find_media
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
-from penchant.study.web import owner, participant
+from penchant.study.web import owner, pages, participant
 from penchant.study.web.safety import SANDBOX_POLICY, Rate, Safety, shared_numbers
 from penchant.study.web.site import Site, language, page, site_of
 
@@ -53,7 +53,7 @@ def create_app(
     app.state.site = Site(folder, database, now)
     app.state.open_streams = 0
     app.add_middleware(Safety)
-    for router in (participant.router, owner.pages, owner.router, owner.health):
+    for router in (participant.router, pages.router, pages.lists, owner.router, owner.health):
         app.include_router(router)
     app.get("/", include_in_schema=False)(_home)
     app.get("/media/page/{item}", include_in_schema=False)(_html_item)
