@@ -48,13 +48,18 @@ def _field(name: str, value: Any, words: dict[str, str]) -> dict[str, Any]:
     return {
         "name": name,
         "kind": kind,
-        "value": "\n".join(map(str, value)) if kind == "lines" else value,
-        "default": schema.get("default"),
+        "value": "\n".join(map(str, value)) if kind == "lines" else _plain(value),
+        "default": _plain(schema.get("default")),
         "label": words.get(f"set_{name}", name.replace("_", " ")),
         "help": words.get(f"set_{name}_help", ""),
         "choices": [(one, words.get(f"set_{name}_{one}", one)) for one in choices],
         **_limits(schema),
     }
+
+
+def _plain(value: Any) -> Any:
+    """0 instead of 0.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _kind(name: str, schema: dict[str, Any]) -> tuple[str, list[str]]:

@@ -62,7 +62,7 @@ async def owner_page(study: StudyName, name: str, request: Request) -> responses
         spoken,
         study=study,
         config=it.config,
-        name=name,
+        here=name,
         pages=PAGES,
         o=words,
         # the words of settings are in the forms already

@@ -1,7 +1,7 @@
 // The overview: counts, progress to the goal, the leading items, groups of people.
 
 import { element, follow, get, number, percent, say, table } from "./owner.js";
-import { growth, meter, over_time, shape, drawn, spark } from "./pictures.js";
+import { growth, meter, over_time, sign, spark } from "./pictures.js";
 import { ranking } from "./owner_ranking.js";
 
 function rates(rows) {
@@ -30,9 +30,11 @@ function enough({ stop, plan, left, progress, model, goal }) {
   get("goal").replaceChildren(element("p", { class: "goal" },
     meter(stop.value, stop.target), element("span", {}, `${percent(stop.value)} / ${percent(stop.target)}`)));
   get("goal").classList.toggle("reached", share >= 1);
-  get("left").textContent = plan && !stop.stop ? needed(plan) : "";
+  // a forecast of none is older than what made it too few again
+  const forecast = left?.high === 0 || stop.stop ? null : left;
+  get("left").textContent = forecast ? needed(plan) : "";
   const rows = [...progress.filter(([n]) => n < model.answers), [model.answers, stop.value, Date.now() / 1000]];
-  growth(get("growth"), rows, stop.target, left, stop.stop);
+  growth(get("growth"), rows, stop.target, forecast);
   if (progress.length > 1) over_time(get("speed"), progress);
 }
 
@@ -51,15 +53,14 @@ function groups(known) {
   const sentence = say(`groups_${known.verdict.replace(" ", "_")}`, { n: number(known.groups.length) });
   get("groups-text").textContent = `${sentence}${divisive}`;
   get("groups-text").title = known.sentence;
-  const node = element("table", { class: "rows", role: "table" });
+  const node = element("table", { class: "rows loose", role: "table" });
   if (known.groups.length) {
     const whole = known.groups.reduce((sum, group) => sum + group.people, 0);
     const fill = table(node, [{ name: say("group_name"), kind: "name" }, { name: say("people"), kind: "num" },
       { name: say("like_best") }, { name: say("more_than_others") }]);
     fill(known.groups, ({ people, best, own }) => {
       const at = known.groups.findIndex((group) => group.best === best);
-      const mark = drawn("svg", { class: "sign", viewBox: "0 0 14 14", "aria-hidden": "true" }, shape(at, 7, 7));
-      return { cells: [[mark, say("group", { n: at + 1 })], [meter(people / whole), number(people)],
+      return { cells: [[sign(at), say("group", { n: at + 1 })], [meter(people / whole), number(people)],
         best.join(", "), own.join(", ") || "–"] };
     });
   }

@@ -18,7 +18,7 @@ const fill = table(get("people"), [
   { name: say("selected"), kind: "pick", head: element("span", { class: "sr" }, say("selected")) },
   { name: say("person"), kind: "name" }, { name: say("answers"), kind: "num" }, { name: say("skipped"), kind: "num" },
   { name: say("seconds_each"), kind: "num" }, { name: say("same_again") }, { name: say("chose_first") },
-  { name: say("checks"), kind: "num" }, { name: say("look_closer"), kind: "warn" },
+  { name: say("checks"), kind: "num" }, { name: say("look_closer"), kind: "why" },
   { name: say("actions"), kind: "act", head: element("span", { class: "sr" }, say("actions")) },
 ]);
 
@@ -28,7 +28,7 @@ function drawPeople(found) {
   const most = Math.max(1, ...found.rows.map((row) => row.answers));
   fill(found.rows, (row) => {
     const name = short(row.id);
-    const pick = element("input", { type: "checkbox", "aria-label": say("select_one", { name }) });
+    const pick = element("input", { type: "checkbox", value: row.id, "aria-label": say("select_one", { name }) });
     pick.checked = selected.has(row.id);
     pick.addEventListener("change", () => {
       if (pick.checked) selected.add(row.id);
@@ -47,7 +47,8 @@ function drawPeople(found) {
       [meter(row.answers / most), number(row.answers)], number(row.skipped ?? 0),
       row.seconds ? number(row.seconds, 1) : "–", share(row.reliability), share(row.left, [0.5]),
       right + wrong ? [meter(right / (right + wrong)), `${right}/${right + wrong}`] : "–",
-      row.look_closer.map((why) => say(`why_${why}`)).join(", ") || "–", erase] };
+      row.look_closer.length ? element("span", { class: "warn" }, row.look_closer.map((why) => say(`why_${why}`)).join(", ")) : "–",
+      erase] };
   });
   buttons();
   drawMap();
@@ -69,14 +70,8 @@ const people = list("/people", get("people"), drawPeople);
 
 get("mark").addEventListener("click", () => {
   for (const id of marked) selected.add(id);
-  for (const pick of get("people").querySelectorAll("input")) pick.checked = pick.checked || false;
-  people.load().then(() => {
-    for (const row of get("people").tBodies[0].rows) {
-      const pick = row.querySelector("input");
-      pick.checked = [...selected].some((id) => pick.ariaLabel === say("select_one", { name: short(id) }));
-    }
-    buttons();
-  });
+  for (const pick of get("people").querySelectorAll("input")) pick.checked = selected.has(pick.value);
+  buttons();
 });
 
 // the effect is shown first; only the button below it takes it
@@ -98,7 +93,7 @@ async function preview(excluded) {
     const words = say("interval_words", { value: values[0], low: values[1], high: values[2] });
     return { cells: [number(row.rank), row.name,
       interval({ value: row.utility, from: row.low, to: row.high }, low, high, words),
-      `${was === null ? "–" : number(was)}${moved}`] };
+      `${was === null ? "> 50" : number(was)}${moved}`] };
   });
   const take = button(say(excluded ? "do_exclude" : "do_include", { n: number(ids.length) }), async () => {
     if (!await call("POST", "/participants/exclude", { ...body, preview: false })) return;

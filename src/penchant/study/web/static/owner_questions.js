@@ -2,7 +2,7 @@
 
 import { call, follow, get, number, percent, say } from "./owner.js";
 import { bars, calibration } from "./pictures.js";
-import "./owner_settings.js";
+import "./forms.js";
 
 let due = null;
 

@@ -23,7 +23,8 @@ export function ranking(node, rows, low, high, actions = null) {
     ...(actions ? [{ name: say("actions"), kind: "act", head: element("span", { class: "sr" }, say("actions")) }] : []),
   ]);
   fill(rows, (row) => {
-    const name = [thumbnail(row), element("span", {}, row.name)];
+    const name = element("span", { class: "named" }, thumbnail(row), element("span", {}, row.name),
+      row.active ? "" : element("span", { class: "badge" }, say("retired")));
     const last = actions ? [actions(row)] : [];
     const kind = row.active ? null : "retired";
     if (row.rank === null) return { kind, cells: ["–", name, element("span", { class: "hint" }, say("not_yet")), "–", "–", "0", ...last] };

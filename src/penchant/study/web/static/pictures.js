@@ -2,9 +2,9 @@
 
 import { element, moment, number, percent, say } from "./owner.js";
 
-const WIDE = 360, HIGH = 220, LEFT = 44, RIGHT = 12, TOP = 12, BOTTOM = 40;
+const WIDE = 360, HIGH = 220, LEFT = 58, RIGHT = 12, TOP = 12, BOTTOM = 40;
 
-export function drawn(name, attributes = {}, ...children) {
+function drawn(name, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   node.append(...children);
@@ -38,7 +38,7 @@ export function ticks(low, high, n = 4) {
   const raw = (high - low || 1) / n, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw);
   const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step);
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step || 0);
   return { values: found, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
 }
 
@@ -60,21 +60,21 @@ function chart(words, across, up) {
   const shown = marks(across);
   for (const [at, [value, name]] of shown.entries()) {
     const outside = x(value) > WIDE - RIGHT - 14 && at === shown.length - 1;
-    node.append(label(outside ? WIDE - 2 : x(value), HIGH - BOTTOM + 15, name, outside ? "end" : "middle"));
+    node.append(label(outside ? WIDE - 2 : x(value), HIGH - BOTTOM + 17, name, outside ? "end" : "middle"));
   }
   node.append(line("axis", LEFT, HIGH - BOTTOM, WIDE - RIGHT, HIGH - BOTTOM),
     drawn("text", { x: (LEFT + WIDE - RIGHT) / 2, y: HIGH - 6, "text-anchor": "middle", class: "name" }, across.name));
   if (up.name) {
-    const at = [11, (TOP + HIGH - BOTTOM) / 2];
+    const at = [12, (TOP + HIGH - BOTTOM) / 2];
     node.append(drawn("text", { x: at[0], y: at[1], transform: `rotate(-90 ${at})`, "text-anchor": "middle", class: "name" }, up.name));
   }
   return { node, x, y };
 }
 
 // certainty over answers, the level that is wanted, and the forecast
-export function growth(figure, rows, target, left, isEnough) {
+export function growth(figure, rows, target, left) {
   const [now, level] = rows.at(-1);
-  const ends = left && !isEnough ? [left.low, left.median, left.high].map((n) => (n === null ? null : now + n)) : [];
+  const ends = left ? [left.low, left.median, left.high].map((n) => (n === null ? null : now + n)) : [];
   const high = Math.max(10, now, ...ends.filter((end) => end !== null), ends.includes(null) ? now + 300 : 0);
   const { node, x, y } = chart(say("growth_words", { level: percent(level), answers: number(now) }),
     { low: 0, high: 1.04 * high, name: say("answers") },
@@ -128,18 +128,23 @@ const SHAPES = [
   (x, y) => drawn("path", { d: `M${x},${y - 5}L${x + 5},${y + 4}L${x - 5},${y + 4}Z` }),
   (x, y) => drawn("path", { d: `M${x},${y - 5}L${x + 5},${y}L${x},${y + 5}L${x - 5},${y}Z` }),
 ];
-export function shape(group, x, y) {
+function shape(group, x, y) {
   const node = SHAPES[group % SHAPES.length](x, y);
   node.setAttribute("class", `camp camp-${group % SHAPES.length}`);
   return node;
 }
 
+export const sign = (group) =>
+  drawn("svg", { class: "sign", viewBox: "0 0 14 14", "aria-hidden": "true" }, shape(group, 7, 7));
+
 // people between their groups
 export function map(figure, points, groups) {
-  const axis = { low: -1, high: 1, format: () => "" };
+  const range = (name) => {
+    const values = points.map((point) => point[name]), room = 0.05 * (Math.max(...values) - Math.min(...values)) || 0.1;
+    return { low: Math.min(...values) - room, high: Math.max(...values) + room, format: () => "", n: 2 };
+  };
   const { node, x, y } = chart(say("map_words", { people: number(points.length), groups: number(groups.length) }),
-    { ...axis, name: say("map_across") }, { ...axis, name: say("map_up") });
-  node.append(line("grid", x(0), y(-1), x(0), y(1)));
+    { ...range("x"), name: say("map_across") }, { ...range("y"), name: say("map_up") });
   for (const { participant, x: across, y: up, group } of points) {
     const mark = shape(group, x(across), y(up));
     mark.append(drawn("title", {}, `${participant.slice(0, 6)} · ${say("group", { n: group + 1 })}`));
@@ -147,6 +152,13 @@ export function map(figure, points, groups) {
   }
   show(figure, node, [say("person"), say("group_name"), say("map_across"), say("map_up")], points.map((point) =>
     [point.participant.slice(0, 6), number(point.group + 1), number(point.x, 2), number(point.y, 2)]));
+  let legend = figure.querySelector(".legend");
+  if (!legend) {
+    legend = element("ul", { class: "legend" });
+    figure.querySelector("details").before(legend);
+  }
+  legend.replaceChildren(...groups.map(({ people, best }, at) =>
+    element("li", {}, sign(at), say("legend", { n: at + 1, people: number(people), best: best.join(", ") }))));
 }
 
 // bars that lie: rows of [name, value, words]
