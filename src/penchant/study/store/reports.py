@@ -1,9 +1,7 @@
 """Read-only jobs for the owner: overview, lists by the page, plan, export."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from math import ceil, inf
 from typing import Any
 
@@ -25,6 +23,9 @@ CURVE = 80
 """Points of the curve of certainty that a live event holds."""
 MOST_POINTS = 500
 """People on the map."""
+LISTS = ("best", "own")
+"""Items that are named of each group."""
+MOST_KEPT = 4
 NEWEST = 2000
 """Answers whose times are counted."""
 SECONDS = (0.5, 1, 2, 4, 8, 16, 32, inf)
@@ -41,27 +42,44 @@ def version(conn: Connection, study: str) -> tuple[Any, ...]:
     return (it.seq, it.state, it.config, *conn.execute(newest).one())
 
 
-@lru_cache(maxsize=4)
-def _parsed(summary: str) -> dict[str, Any]:
-    """Cached: with 5,000 items it has 1.3 MB, and every page reads it. Nobody may change it."""
-    known: dict[str, Any] = json.loads(summary)
-    return known
+_KEPT: dict[tuple[Any, ...], dict[str, Any]] = {}
+"""The last summaries that were read: with 5,000 items one has 1.5 MB. Nobody may change them."""
 
 
 def _summary(conn: Connection, study: str) -> dict[str, Any]:
     """The summary of the newest snapshot; empty while there is none."""
     s = t.snapshot.c
-    query = sa.select(sa.cast(s.summary, sa.Text)).order_by(s.seq.desc()).limit(1)
-    found = conn.execute(query.where(s.study == study)).scalar()
-    return _parsed(found) if found else {}
+    newest = sa.select(s.seq, s.created).where(s.study == study).order_by(s.seq.desc()).limit(1)
+    row = conn.execute(newest).first()
+    if row is None:
+        return {}
+    key = (str(conn.engine.url), study, *row)
+    if key not in _KEPT:
+        if len(_KEPT) >= MOST_KEPT:
+            _KEPT.clear()
+        _KEPT[key] = learning.last_summary(conn, study) or {}
+    return _KEPT[key]
 
 
-def _items(conn: Connection, study: str) -> dict[str, Any]:
-    """All items by id, in the order of arrival; of their contents only the names of pictures."""
+def _names(conn: Connection, study: str) -> dict[str, str]:
+    """The names of all items by id, in the order of arrival."""
+    i = t.item.c
+    rows = conn.execute(sa.select(i.id, i.name).where(i.study == study).order_by(i.position))
+    return {row.id: row.name for row in rows}
+
+
+def _shown(conn: Connection, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows about items with what is shown of them; of their contents only the names of pictures."""
     i = t.item.c
     picture = sa.case((i.media == "image", i.body)).label("picture")
-    query = sa.select(i.id, i.name, i.media, i.active, picture).where(i.study == study)
-    return {row.id: row for row in conn.execute(query.order_by(i.position))}
+    ids = {row["item"] for row in rows}
+    found = sa.select(i.id, i.name, i.media, i.active, picture)
+    if len(ids) <= PAGE:  # a database takes some thousand parameters, not any number
+        found = found.where(i.id.in_(ids))
+    about = {row.id: dict(row._mapping) for row in conn.execute(found)}
+    for row in about.values():
+        del row["id"]
+    return [{**row, **about[row["item"]]} for row in rows if row["item"] in about]
 
 
 def feature_names(conn: Connection, study: str) -> list[str]:
@@ -73,24 +91,23 @@ def feature_names(conn: Connection, study: str) -> list[str]:
 
 def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
     """All there is to know: current counts, and the model's last summary."""
-    known, items = _summary(conn, study), _items(conn, study)
-    ids = studies.people_of(conn, study)
-    ranked = [row for row in known.get("ranking", []) if row["item"] in items]
+    known, ids = _summary(conn, study), studies.people_of(conn, study)
     return {
         **live(conn, study, now),
-        "ranking": [_shown(row, items) for row in ranked],
+        "ranking": _shown(conn, known.get("ranking", [])),
         "raters": [row for row in known.get("raters", []) if row["participant"] in ids],
     }
 
 
 def live(conn: Connection, study: str, now: float) -> dict[str, Any]:
     """What the owner's pages follow: an overview of a few kB, however large the study is."""
-    it, known, items = studies.get(conn, study), _summary(conn, study), _items(conn, study)
-    ranked = [row for row in known.get("ranking", []) if row["item"] in items]
-    stop, p = known.get("stop"), t.participant.c
+    it, known = studies.get(conn, study), _summary(conn, study)
+    stop, p, i, count = known.get("stop"), t.participant.c, t.item.c, sa.func.count
     is_here = p.last_seen > now - participants.PRESENT_SECONDS
-    people = sa.select(sa.func.count(), sa.func.count().filter(is_here)).where(p.study == study)
+    people = sa.select(count(), count().filter(is_here)).where(p.study == study)
     n_people, n_here = conn.execute(people).one()
+    items = sa.select(count(), count().filter(i.active)).where(i.study == study)
+    n_items, n_active = conn.execute(items).one()
     curve = learning.progress_of(conn, study, stop["reason"]) if stop else []
     return {
         "study": study,
@@ -100,8 +117,8 @@ def live(conn: Connection, study: str, now: float) -> dict[str, Any]:
             **counts(conn, study, now),
             "participants": n_people,
             "here": n_here,
-            "items": sum(row.active for row in items.values()),
-            "all_items": len(items),
+            "items": n_active,
+            "all_items": n_items,
         },
         "goal": goal(it.config),
         "model": {
@@ -109,13 +126,13 @@ def live(conn: Connection, study: str, now: float) -> dict[str, Any]:
             "behind": it.seq - known.get("seq", 0),
             "answers": known.get("answers", 0),
         },
-        "ranking": [_shown(row, items) for row in ranked[:LEADERS]],
+        "ranking": _shown(conn, known.get("ranking", [])[:LEADERS]),
         "stop": stop,
         "left": known.get("left"),
         "plan": plan(it.config, known.get("left")),
         "progress": _thinned(curve, CURVE),
         "calibration": known.get("calibration"),
-        "communities": _named(known.get("communities"), {k: row.name for k, row in items.items()}),
+        "communities": _named(conn, known.get("communities")),
     }
 
 
@@ -123,13 +140,6 @@ def goal(config: Any) -> dict[str, Any]:
     """What the owner wants to know: the best, the top k, or the whole order."""
     named, k = getattr(config, "goal", None), config.stop_top
     return {"of": named or ("best" if k == 1 else "top"), "k": k}
-
-
-def _shown(row: dict[str, Any], items: dict[str, Any]) -> dict[str, Any]:
-    """A row of the ranking with what is shown of its item."""
-    item = items[row["item"]]
-    about = {"name": item.name, "active": item.active, "media": item.media}
-    return {**row, **about, "picture": item.picture}
 
 
 def _thinned(rows: Sequence[Any], n: int) -> list[Any]:
@@ -155,13 +165,12 @@ def ranking(conn: Connection, study: str, q: str = "", page: int = 1) -> dict[st
 
     low, high: of all intervals of the study, so that every page can have the same axis.
     """
-    known, items = _summary(conn, study).get("ranking", []), _items(conn, study)
-    ranked = [row for row in known if row["item"] in items]
-    new = items.keys() - {row["item"] for row in ranked}
-    rows = [*ranked, *({"item": item, "rank": None} for item in items if item in new)]
+    ranked, names = _summary(conn, study).get("ranking", []), _names(conn, study)
+    new = names.keys() - {row["item"] for row in ranked}
+    rows = [*ranked, *({"item": item, "rank": None} for item in names if item in new)]
     wanted = q.strip().casefold()
-    found = _page([r for r in rows if wanted in items[r["item"]].name.casefold()], page)
-    found["rows"] = [_shown(row, items) for row in found["rows"]]
+    found = _page([r for r in rows if wanted in names.get(r["item"], "").casefold()], page)
+    found["rows"] = _shown(conn, found["rows"])
     scale = {
         "low": min((row["low"] for row in ranked), default=None),
         "high": max((row["high"] for row in ranked), default=None),
@@ -169,9 +178,7 @@ def ranking(conn: Connection, study: str, q: str = "", page: int = 1) -> dict[st
     return found | scale
 
 
-def people(
-    conn: Connection, study: str, now: float, q: str = "", page: int = 1
-) -> dict[str, Any]:
+def people(conn: Connection, study: str, now: float, q: str = "", page: int = 1) -> dict[str, Any]:
     """A page of the people whose ids begin with q, those to look at more closely first.
 
     map: where people lie between their groups; empty while there are none. marked: the ids of all
@@ -213,17 +220,19 @@ def questions(conn: Connection, study: str) -> dict[str, Any]:
     }
 
 
-def _named(known: dict[str, Any] | None, names: dict[str, str]) -> dict[str, Any] | None:
+def _named(conn: Connection, known: dict[str, Any] | None) -> dict[str, Any] | None:
     """The groups of people, with items by their names."""
     if known is None:
         return None
+    lists = [known["divisive"], *(group[name] for group in known["groups"] for name in LISTS)]
+    ids = {item for some in lists for item in some}
+    names = {row.id: row.name for row in studies.items_by_id(conn, ids)}
 
     def named(some: list[str]) -> list[str]:
         return [names[item] for item in some if item in names]
 
     groups = [
-        {**group, "best": named(group["best"]), "own": named(group["own"])}
-        for group in known["groups"]
+        {**group, **{name: named(group[name]) for name in LISTS}} for group in known["groups"]
     ]
     known = {name: value for name, value in known.items() if name != "map"}
     return {**known, "groups": groups, "divisive": named(known["divisive"])}

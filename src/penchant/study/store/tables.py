@@ -119,6 +119,8 @@ snapshot = sa.Table(
     sa.Column("learned_at", sa.BigInteger, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+    # SQLite reads past a model of many MB to find the time
+    sa.Index("snapshot_time", "study", "seq", "created"),
 )
 
 progress = sa.Table(

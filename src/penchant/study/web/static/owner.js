@@ -58,7 +58,9 @@ export function table(node, columns) {
   node.replaceChildren(
     element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...head)),
     element("tbody", { role: "rowgroup" }));
+  node.hidden = true;
   return (rows, make) => {
+    node.hidden = !rows.length;
     const focus = document.activeElement?.getAttribute("aria-label");
     node.tBodies[0].replaceChildren(...rows.map((row) => {
       const { cells, kind } = make(row);

@@ -55,10 +55,10 @@ function drawPeople(found) {
 }
 
 function buttons() {
-  for (const name of ["exclude", "include"]) {
-    get(name).disabled = !selected.size;
-    get(name).textContent = say(selected.size ? `${name}_n` : `${name}_selected`, { n: number(selected.size) });
-  }
+  const n = number(selected.size);
+  for (const name of ["exclude", "include"]) get(name).disabled = !selected.size;
+  get("exclude").textContent = selected.size ? say("exclude_n", { n }) : say("exclude_selected");
+  get("include").textContent = selected.size ? say("include_n", { n }) : say("include_selected");
 }
 
 function drawMap() {
@@ -118,7 +118,6 @@ const fillInvites = table(get("invitations"), [
 
 async function invitations() {
   const rows = (await call("GET", "/invites"))?.reverse() ?? [];
-  get("invitations").hidden = !rows.length;
   fillInvites(rows.slice(0, 50), (row) => ({ cells: [
     row.label || "–", say(`role_${row.role}`), row.uses_left === null ? say("no_limit") : number(row.uses_left),
     row.expires ? moment(row.expires, { dateStyle: "medium" }) : say("never"),

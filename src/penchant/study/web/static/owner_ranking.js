@@ -13,7 +13,6 @@ function thumbnail(row) {
 
 // actions: what stands in the last cell of a row
 export function ranking(node, rows, low, high, actions = null) {
-  node.hidden = false;
   const isKnown = low !== null && low !== undefined;
   const { node: head, values } = isKnown ? axis(low, high, say("utility")) : { node: say("utility"), values: [] };
   const fill = table(node, [

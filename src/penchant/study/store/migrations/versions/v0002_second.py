@@ -1,4 +1,4 @@
-"""The second version: how certainty grew."""
+"""The second version: how certainty grew, and an index of snapshots by their times."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,5 +13,8 @@ depends_on = None
 
 def upgrade() -> None:
     """Add what is not there: in a new database the first version made the tables of today."""
-    if not sa.inspect(op.get_bind()).has_table("progress"):
+    there = sa.inspect(op.get_bind())
+    if not there.has_table("progress"):
         progress.create(op.get_bind())
+    if "snapshot_time" not in {index["name"] for index in there.get_indexes("snapshot")}:
+        op.create_index("snapshot_time", "snapshot", ["study", "seq", "created"])
