@@ -1,9 +1,8 @@
 """The second version: how certainty grew, and an index of snapshots by their times."""
 
-import sqlalchemy as sa
 from alembic import op
 
-from penchant.study.store.tables import progress
+from penchant.study.store import tables
 
 revision = "0002"
 down_revision = "0001"
@@ -12,9 +11,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add what is not there: in a new database the first version made the tables of today."""
-    there = sa.inspect(op.get_bind())
-    if not there.has_table("progress"):
-        progress.create(op.get_bind())
-    if "snapshot_time" not in {index["name"] for index in there.get_indexes("snapshot")}:
-        op.create_index("snapshot_time", "snapshot", ["study", "seq", "created"])
+    """Add what the first version had not; a new database has it from the first."""
+    tables.progress.create(op.get_bind(), checkfirst=True)
+    op.create_index("snapshot_time", "snapshot", ["study", "seq", "created"], if_not_exists=True)
