@@ -69,16 +69,12 @@ def _names(conn: Connection, study: str) -> dict[str, str]:
 
 
 def _shown(conn: Connection, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows about items with what is shown of them; of their contents only the names of pictures."""
+    """Some rows about items with what is shown of them, of contents only the names of pictures."""
     i = t.item.c
     picture = sa.case((i.media == "image", i.body)).label("picture")
-    ids = {row["item"] for row in rows}
-    found = sa.select(i.id, i.name, i.media, i.active, picture)
-    if len(ids) <= PAGE:  # a database takes some thousand parameters, not any number
-        found = found.where(i.id.in_(ids))
-    about = {row.id: dict(row._mapping) for row in conn.execute(found)}
-    for row in about.values():
-        del row["id"]
+    shown = sa.select(i.id.label("item"), i.name, i.active, i.media, picture)
+    found = conn.execute(shown.where(i.id.in_([row["item"] for row in rows])))
+    about = {row.item: row._mapping for row in found}
     return [{**row, **about[row["item"]]} for row in rows if row["item"] in about]
 
 
@@ -91,10 +87,13 @@ def feature_names(conn: Connection, study: str) -> list[str]:
 
 def overview(conn: Connection, study: str, now: float) -> dict[str, Any]:
     """All there is to know: current counts, and the model's last summary."""
-    known, ids = _summary(conn, study), studies.people_of(conn, study)
+    known, ids, i = _summary(conn, study), studies.people_of(conn, study), t.item.c
+    items = conn.execute(sa.select(i.id, i.name, i.active).where(i.study == study))
+    about = {row.id: {"name": row.name, "active": row.active} for row in items}
+    ranked = known.get("ranking", [])
     return {
         **live(conn, study, now),
-        "ranking": _shown(conn, known.get("ranking", [])),
+        "ranking": [{**row, **about[row["item"]]} for row in ranked if row["item"] in about],
         "raters": [row for row in known.get("raters", []) if row["participant"] in ids],
     }
 

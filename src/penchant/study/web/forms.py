@@ -24,6 +24,8 @@ GROUPS = {
 """Settings by group, as the page shows them; others are in a last group, `more`."""
 LONG = ("question", "welcome", "consent", "thanks")
 """Texts of more than a line."""
+FIXED = ("format", "size", "model")
+"""They cannot change while a study runs."""
 SCHEMA = TypeAdapter(Config).json_schema()
 
 
@@ -48,6 +50,7 @@ def _field(name: str, value: Any, words: dict[str, str]) -> dict[str, Any]:
     return {
         "name": name,
         "kind": kind,
+        "fixed": name in FIXED,
         "value": "\n".join(map(str, value)) if kind == "lines" else _plain(value),
         "default": _plain(schema.get("default")),
         "label": words.get(f"set_{name}", name.replace("_", " ")),
