@@ -157,11 +157,12 @@ def _note_progress(conn: Connection, study: str, snapshot: Snapshot, now: float)
     conn.execute(t.progress.insert().values(study=study, seq=snapshot.seq, at=now, **row))
 
 
-def progress_of(conn: Connection, study: str, rule: str) -> list[tuple[int, float, float]]:
-    """Answers, level of this stop rule and time, in the order of the answers."""
+def progress_of(conn: Connection, study: str, rule: str) -> list[tuple[int, float | None, float]]:
+    """Answers, level of this stop rule and time, in that order; level None: of another rule."""
     p = t.progress.c
-    query = sa.select(p.answers, p.level, p.at).where(p.study == study, p.rule == rule)
-    return [tuple(row) for row in conn.execute(query.order_by(p.answers, p.seq))]
+    level = sa.case((p.rule == rule, p.level))
+    query = sa.select(p.answers, level, p.at).where(p.study == study).order_by(p.seq)
+    return [tuple(row) for row in conn.execute(query)]
 
 
 def last_snapshot(conn: Connection, study: str) -> Snapshot | None:

@@ -33,7 +33,9 @@ function enough({ stop, plan, left, progress, model, goal }) {
   // a forecast of none is older than what made it too few again
   const forecast = left?.high === 0 || stop.stop ? null : left;
   get("left").textContent = forecast ? needed(plan) : "";
-  const rows = [...progress.filter(([n]) => n < model.answers), [model.answers, stop.value, Date.now() / 1000]];
+  // of this stop rule, without answers that are gone again
+  const rows = [...progress.filter(([n, level]) => level !== null && n < model.answers).sort((a, b) => a[0] - b[0]),
+    [model.answers, stop.value]];
   growth(get("growth"), rows, stop.target, forecast);
   if (progress.length > 1) over_time(get("speed"), progress);
 }
@@ -48,7 +50,11 @@ function needed({ low, median, high }) {
 }
 
 function groups(known) {
-  if (!known) return;
+  if (!known) {
+    get("groups-text").textContent = say("groups_early");
+    get("groups").replaceChildren();
+    return;
+  }
   const divisive = known.divisive.length ? ` ${say("divide", { items: known.divisive.join(", ") })}` : "";
   const sentence = say(`groups_${known.verdict.replace(" ", "_")}`, { n: number(known.groups.length) });
   get("groups-text").textContent = `${sentence}${divisive}`;

@@ -1,7 +1,8 @@
 // People: how they answer, leaving some out with the effect shown before, the map, invitations.
 
 import { button, call, element, follow, get, list, moment, number, percent, say, table } from "./owner.js";
-import { interval, map, meter } from "./pictures.js";
+import { utility } from "./owner_ranking.js";
+import { axis, interval, map, meter } from "./pictures.js";
 
 const selected = new Set();
 let marked = [], groups = [], points = [];
@@ -84,15 +85,13 @@ async function preview(excluded) {
   const node = element("table", { class: "rows", role: "table" });
   const rows = then.ranking.slice(0, 10);
   const low = Math.min(...rows.map((row) => row.low)), high = Math.max(...rows.map((row) => row.high));
+  const { node: head, values } = axis(low, high, say("utility"));
   const draw = table(node, [{ name: "#", kind: "rank" }, { name: say("item"), kind: "name" },
-    { name: say("utility"), kind: "wide" }, { name: say("rank_now"), kind: "num" }]);
+    { name: say("utility"), kind: "wide", head }, { name: say("rank_now"), kind: "num" }]);
   draw(rows, (row) => {
     const was = before.get(row.item)?.rank ?? null;
     const moved = was === null || was === row.rank ? "" : was > row.rank ? " ↑" : " ↓";
-    const values = [row.utility, row.low, row.high].map((value) => number(value, 2));
-    const words = say("interval_words", { value: values[0], low: values[1], high: values[2] });
-    return { cells: [number(row.rank), row.name,
-      interval({ value: row.utility, from: row.low, to: row.high }, low, high, words),
+    return { cells: [number(row.rank), row.name, utility(row, low, high, values),
       `${was === null ? "> 50" : number(was)}${moved}`] };
   });
   const take = button(say(excluded ? "do_exclude" : "do_include", { n: number(ids.length) }), async () => {
@@ -144,10 +143,8 @@ const open = get("open-link");
 if (open.textContent.startsWith("/")) open.textContent = location.origin + open.textContent;
 
 follow(({ communities }) => {
-  if (communities) {
-    ({ groups } = communities);
-    const name = `groups_${communities.verdict.replace(" ", "_")}`;
-    get("groups-text").textContent = say(name, { n: number(groups.length) });
-  }
+  groups = communities?.groups ?? [];
+  const name = communities ? `groups_${communities.verdict.replace(" ", "_")}` : "groups_early";
+  get("groups-text").textContent = say(name, { n: number(groups.length) });
   people.later();
 });

@@ -11,6 +11,14 @@ function thumbnail(row) {
   return sign ? element("span", { class: "thumb", "aria-hidden": "true" }, sign) : "";
 }
 
+// a utility as a picture with its numbers; marks: values of the axis
+export function utility(row, low, high, marks) {
+  const numbers = [row.utility, row.low, row.high].map((value) => number(value, 2).replace("-", "−"));
+  const words = say("interval_words", { value: numbers[0], low: numbers[1], high: numbers[2] });
+  return [interval({ value: row.utility, from: row.low, to: row.high }, low, high, words, marks),
+    element("span", { class: "figures" }, `${numbers[0]} (${numbers[1]} – ${numbers[2]})`)];
+}
+
 // actions: what stands in the last cell of a row
 export function ranking(node, rows, low, high, actions = null) {
   const isKnown = low !== null && low !== undefined;
@@ -27,11 +35,8 @@ export function ranking(node, rows, low, high, actions = null) {
     const last = actions ? [actions(row)] : [];
     const kind = row.active ? null : "retired";
     if (row.rank === null) return { kind, cells: ["–", name, element("span", { class: "hint" }, say("not_yet")), "–", "–", "0", ...last] };
-    const numbers = [row.utility, row.low, row.high].map((value) => number(value, 2).replace("-", "−"));
-    const words = say("interval_words", { value: numbers[0], low: numbers[1], high: numbers[2] });
-    const picture = interval({ value: row.utility, from: row.low, to: row.high }, low, high, words, values);
     return { kind, cells: [
-      number(row.rank), name, [picture, element("span", { class: "figures" }, `${numbers[0]} (${numbers[1]} – ${numbers[2]})`)],
+      number(row.rank), name, utility(row, low, high, values),
       [meter(row.prob_best), percent(row.prob_best)], `${number(row.rank_low)}–${number(row.rank_high)}`,
       number(row.comparisons), ...last] };
   });
