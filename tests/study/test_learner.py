@@ -301,6 +301,13 @@ def test_groups_are_told_when_they_are_real_and_only_then():
     assert two["verdict"] == "supported"
     assert [group["people"] for group in two["groups"]] == [60, 60]
     assert {group["best"][0] for group in two["groups"]} == {ITEMS[0], ITEMS[7]}
+    # on the map the groups lie apart in the first direction, and everybody is there once
+    places = {camp: [p["x"] for p in two["map"] if p["group"] == camp] for camp in (0, 1)}
+    assert [len(xs) for xs in places.values()] == [60, 60]
+    low, high = sorted(places.values(), key=min)
+    assert max(low) < 0 < min(high)
+    assert all(abs(p[name]) <= 1 for p in two["map"] for name in ("x", "y"))
+    assert len({p["participant"] for p in two["map"]}) == 120
     one = ps.groups(camps_of([upwards] * 60, 20), ITEMS)
     assert one["verdict"] != "supported"
     assert one["groups"] == []

@@ -10,7 +10,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations, takewhile
@@ -398,7 +398,7 @@ def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | 
 
     None: too early, or too many items.
 
-    Nobody is named: a group is its size and its items, by id.
+    A group is its size and its items, by id; `map` says where people lie, see `map_of`.
     """
     given = Counter(answer.participant for answer in answers if answer.participant is not None)
     people = sum(n >= FEWEST_ANSWERS for n in given.values())
@@ -423,7 +423,35 @@ def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | 
             for group in real
         ],
         "divisive": [view.item for view in model.divisive(SHOWN)] if real else [],
+        "map": map_of(model, given) if real else [],
     }
+
+
+def map_of(model: Any, people: Collection[str]) -> list[dict[str, Any]]:
+    """Where people lie between communities: their answers along two directions of the utilities.
+
+    The first is the one in which communities differ most; the second the next one, or with two
+    communities what they have in common. A coordinate is 1 where every answer agrees with it, −1
+    where every answer is against it, and about 0 for somebody who answers otherwise.
+    """
+    utilities = np.stack([posterior.mean for posterior in model.posteriors_])
+    middle = utilities.mean(axis=0)
+    _, strength, directions = np.linalg.svd(utilities - middle, full_matrices=False)
+    common = middle - directions[0] * (directions[0] @ middle)
+    second = directions[1] if len(strength) > 2 else common
+    data, group = model.comparisons_, model.membership_.argmax(axis=1)
+    decided = ~data.tie
+    winner, loser, user = (x[decided] for x in (data.winner, data.loser, data.user))
+    n, places = len(data.users), []
+    for along in (directions[0], second):
+        lead = data.count[decided] * (along[winner] - along[loser])
+        size = np.bincount(user, np.abs(lead), minlength=n)
+        places.append(np.bincount(user, lead, minlength=n) / np.maximum(size, 1e-12))
+    return [
+        {"participant": who, "x": round(float(x), 3), "y": round(float(y), 3), "group": int(g)}
+        for who, x, y, g in zip(data.users, *places, group, strict=True)
+        if who in people
+    ]
 
 
 def best_questions(

@@ -18,6 +18,8 @@ from penchant.study.store.tables import new_id
 
 KEPT_SNAPSHOTS = 2
 """The newest, and one more in case that the newest cannot be read."""
+PROGRESS_STEP = 1.02
+"""Ratio of the answers of two rows of progress: 200,000 answers are some 600 rows."""
 FRESH = 0.8
 """Stock questions of a model that knew less than this share of the events are replaced."""
 
@@ -144,7 +146,33 @@ def save_snapshot(conn: Connection, study: str, snapshot: Snapshot, now: float) 
     newest = sa.select(s.seq).where(s.study == study).order_by(s.seq.desc()).limit(KEPT_SNAPSHOTS)
     kept = list(conn.execute(newest).scalars())
     conn.execute(t.snapshot.delete().where(s.study == study, s.seq.not_in(kept)))
+    _note_progress(conn, study, snapshot, now)
     return whole
+
+
+def _note_progress(conn: Connection, study: str, snapshot: Snapshot, now: float) -> None:
+    """Keep how many answers there are and the level of the stop rule: snapshots are deleted."""
+    stop = snapshot.summary.get("stop")
+    if stop is None:
+        return
+    row = {"answers": snapshot.summary["answers"], "level": stop["value"], "rule": stop["reason"]}
+    p = t.progress.c
+    newest = sa.select(p.answers, p.rule).where(p.study == study).order_by(p.seq.desc()).limit(1)
+    last = conn.execute(newest).first()
+    if last is not None and last.rule == row["rule"]:
+        fewer, more = sorted((last.answers, row["answers"]))
+        if more < max(fewer + 1, PROGRESS_STEP * fewer):
+            return
+    conn.execute(t.progress.delete().where(p.study == study, p.seq == snapshot.seq))
+    conn.execute(t.progress.insert().values(study=study, seq=snapshot.seq, at=now, **row))
+
+
+def progress_of(conn: Connection, study: str, rule: str) -> list[tuple[int, float | None, float]]:
+    """Answers, level of this stop rule and time, in that order; level None: of another rule."""
+    p = t.progress.c
+    level = sa.case((p.rule == rule, p.level))
+    query = sa.select(p.answers, level, p.at).where(p.study == study).order_by(p.seq)
+    return [tuple(row) for row in conn.execute(query)]
 
 
 def last_snapshot(conn: Connection, study: str) -> Snapshot | None:

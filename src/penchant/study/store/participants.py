@@ -155,8 +155,12 @@ def exclude(
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without the rows of erased people."""
     present = studies.people_of(conn, study)
-    rows = summary.get("raters", [])
-    return {**summary, "raters": [row for row in rows if row["participant"] in present]}
+    rows, known = summary.get("raters", []), summary.get("communities") or {}
+    kept = {**summary, "raters": [row for row in rows if row["participant"] in present]}
+    if "map" in known:
+        points = [point for point in known["map"] if point["participant"] in present]
+        kept["communities"] = {**known, "map": points}
+    return kept
 
 
 def _remove(conn: Connection, person: str) -> int:

@@ -127,6 +127,19 @@ snapshot = sa.Table(
     sa.Column("learned_at", sa.BigInteger, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+    # SQLite reads past a model of many MB to find the time
+    sa.Index("snapshot_time", "study", "seq", "created"),
+)
+
+progress = sa.Table(
+    "progress",
+    metadata,
+    sa.Column("study", sa.String(64), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("answers", sa.BigInteger, nullable=False),
+    sa.Column("level", sa.Double, nullable=False),
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
 )
 
 suggestion = sa.Table(

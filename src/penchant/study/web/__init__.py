@@ -22,7 +22,7 @@ from penchant.study.items import find_media
 from penchant.study.logs import Seldom
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
-from penchant.study.web import health, owner, panels, participant, public
+from penchant.study.web import health, owner, pages, panels, participant, public
 from penchant.study.web.metrics import Counts, Watch
 from penchant.study.web.safety import SANDBOX_POLICY, Rate, Safety, shared_numbers
 from penchant.study.web.site import Site, language, page, site_of
@@ -67,7 +67,7 @@ def create_app(
     app.state.seldom = Seldom()
     app.add_middleware(Watch, counts=counts, database=database, seldom=app.state.seldom)
     app.include_router(panels.router)  # before the owner's pages by name
-    for router in (participant.router, owner.pages, owner.router, health.router):
+    for router in (participant.router, pages.router, pages.lists, owner.router, health.router):
         app.include_router(router)
     for router in (public.router, public.suggestions):
         app.include_router(router)

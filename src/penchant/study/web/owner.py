@@ -1,11 +1,10 @@
-"""The owner's side: a JSON interface (bearer token or cookie), signing in, the dashboard."""
+"""The owner's side: a JSON interface (bearer token or cookie); its pages are in `pages`."""
 
 import asyncio
-import json
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -19,7 +18,7 @@ from penchant.study.refusals import Refusal, check_language
 from penchant.study.store import learning, participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, form_of, language, page, site_of
+from penchant.study.web.site import Site, site_of
 
 
 async def owner_site(study: StudyName, request: Request) -> Site:
@@ -274,67 +273,8 @@ async def _download(name: str, write: Callable[[FilePath], None]) -> responses.F
     return responses.FileResponse(folder / name, filename=name, background=clean)
 
 
-pages = APIRouter(tags=["owner"])
-
-LIVE_SECONDS = 0.7
-"""Between two looks for changes: as often as the model process writes snapshots."""
-MOST_STREAMS = 50
-"""Open dashboards of one process: each reads the database every LIVE_SECONDS."""
-
-
-@pages.get("/o/{study}", response_class=responses.HTMLResponse)
-async def dashboard(study: StudyName, request: Request) -> responses.Response:
-    """The dashboard, or with a link's key the sign-in page; a GET changes nothing."""
-    site = site_of(request)
-    it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
-    key = request.query_params.get("key", "")[:200]
-    if key:
-        return page("login", language(request, it.config.language), study=study, key=key)
-    await site.require_owner(request, study)
-    features = sorted(items[0].features) if items else []
-    return page("dashboard", "en", study=study, config=it.config, features=features)
-
-
-@pages.post("/o/{study}/login")
-async def login(study: StudyName, request: Request) -> responses.Response:
-    """Exchange the key of a link for a cookie."""
-    site = site_of(request)
-    key = (await form_of(request)).get("key", "")[:200]
-    async with site.guessing(request):
-        invite = await site.read(studies.find_invite, study, key, "owner", site.now())
-    response = responses.RedirectResponse(f"/o/{study}", 303)
-    site.give_cookie(request, response, "owner", study, {"id": invite.id})
-    return response
-
-
-@router.get("/live", response_class=responses.StreamingResponse)
-async def live(study: StudyName, request: Request, site: Owned) -> responses.StreamingResponse:
-    """Server-sent events: the overview, whenever it has changed."""
-    streams = request.app.state
-    if streams.open_streams >= MOST_STREAMS:
-        raise Refusal("busy", "too many pages watch this study: close some")
-
-    async def changes() -> AsyncIterator[str]:
-        streams.open_streams += 1
-        try:
-            last: Any = None
-            while not await request.is_disconnected():
-                seen = await site.read(reports.version, study)
-                if seen != last:
-                    last = seen
-                    state = await overview(site, study)
-                    yield f"data: {json.dumps(state)}\n\n"
-                else:
-                    yield ": still here\n\n"
-                await asyncio.sleep(LIVE_SECONDS)
-        finally:
-            streams.open_streams -= 1
-
-    return responses.StreamingResponse(
-        changes(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
 
 
 async def overview(site: Site, study: str) -> dict[str, Any]:
-    """The content of the dashboard."""
+    """Counts, and the model's last summary."""
     return await site.read(reports.overview, study, site.now())

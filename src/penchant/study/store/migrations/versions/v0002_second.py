@@ -1,4 +1,7 @@
-"""The second version: columns at the end of tables. All are nullable or have a default."""
+"""The second version: new tables, and columns at the end of others.
+
+All of these columns are nullable or have a default.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -38,3 +41,13 @@ def upgrade() -> None:
         sa.Column("ranking", sa.JSON(none_as_null=True)),
         sa.Column("created", sa.Double, nullable=False),
     )
+    op.create_table(
+        "progress",
+        sa.Column("study", sa.String(64), primary_key=True),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("answers", sa.BigInteger, nullable=False),
+        sa.Column("level", sa.Double, nullable=False),
+        sa.Column("rule", sa.Text, nullable=False),
+        sa.Column("at", sa.Double, nullable=False),
+    )
+    op.create_index("snapshot_time", "snapshot", ["study", "seq", "created"])
