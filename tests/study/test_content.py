@@ -259,6 +259,8 @@ def test_suggestions_have_limits_and_end_with_their_person(serve):
         assert suggest(browser, f"drink {k}").status_code == 200
     assert suggest(browser, "one more").status_code == 429
     assert len(served.call("GET", "/suggestions").json()) == 20
+    kept = browser.get("/s/drinks/me").json()["suggestions"]
+    assert sorted(kept) == sorted(f"drink {k}" for k in range(20))
     browser.delete("/s/drinks/me")
     assert served.call("GET", "/suggestions").json() == []
     with open(served.folder.path / "study.db", "rb") as file:

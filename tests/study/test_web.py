@@ -368,7 +368,7 @@ def test_headers_are_strict_and_pages_hold_no_inline_code(serve):
         assert "unsafe" not in policy
         assert STRICT.items() <= dict(got.headers).items()
         assert not re.search(INLINE, got.text), got.url
-        assert len(got.content) < 25_000
+        assert len(got.content) < 30_000
 
 
 def test_cookies_are_closed_to_scripts_and_other_sites(served):

@@ -368,4 +368,7 @@ def data_of(
     asked = conn.execute(sa.select(t.question).where(q.participant == person)).all()
     mine = sa.select(t.event).where(e.participant == person, e.kind.in_((ANSWER, SKIP)))
     said = conn.execute(mine.order_by(e.seq)).all()
-    return studies.get(conn, study), dict(row._mapping), list(asked), list(said)
+    s = t.suggestion.c
+    suggested = conn.execute(sa.select(s.text).where(s.participant == person)).scalars()
+    about = {**row._mapping, "suggestions": list(suggested)}
+    return studies.get(conn, study), about, list(asked), list(said)

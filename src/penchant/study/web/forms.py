@@ -4,7 +4,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from penchant.study.config import Config
+from penchant.study.config import FOLLOW_BROWSER, Config
+from penchant.study.refusals import languages
 
 GROUPS = {
     "question": ("question", "format", "size", "tie", "skip", "undo"),
@@ -67,6 +68,8 @@ def _plain(value: Any) -> Any:
 
 def _kind(name: str, schema: dict[str, Any]) -> tuple[str, list[str]]:
     """How a setting is entered, and the values it may have if these are few."""
+    if name == "language":
+        return "choice", [FOLLOW_BROWSER, *languages()]
     options = [schema, *schema.get("anyOf", ())]
     choices = [one for o in options for one in o.get("enum", [o["const"]] if "const" in o else [])]
     if choices:
@@ -85,7 +88,8 @@ def _kind(name: str, schema: dict[str, Any]) -> tuple[str, list[str]]:
 def _limits(schema: dict[str, Any]) -> dict[str, Any]:
     """Limits of a number, and whether it may be left empty."""
     options = [schema, *schema.get("anyOf", ())]
-    number = next((o for o in options if o.get("type") in ("integer", "number")), {})
+    numbers = [o for o in options if o.get("type") in ("integer", "number")]
+    number: dict[str, Any] = numbers[0] if numbers else {}
     return {
         "least": number.get("minimum"),
         "most": number.get("maximum"),

@@ -321,7 +321,7 @@ def _order_of(form: dict[str, str]) -> list[list[int]] | None:
     return [[first], [place for place in range(min(n, LARGEST_SET)) if place != first]]
 
 
-ABOUT_ME = ("kind", "joined", "last_seen", "consent")
+ABOUT_ME = ("kind", "joined", "last_seen", "consent", "said_first", "suggestions")
 """Columns about a person that they get with their data."""
 
 
