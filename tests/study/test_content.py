@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import penchant.study as ps
 from penchant.errors import DataError
-from penchant.study.store import learning, studies
+from penchant.study.store import learning, studies, suggestions
 
 PNG = bytes.fromhex(  # one grey point
     "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a494441"
@@ -270,6 +270,23 @@ def test_suggestions_have_limits_and_end_with_their_person(serve):
 def test_suggestions_are_off_by_default(browser):
     assert suggest(browser, "mud").status_code == 404
     assert "/suggest" not in browser.get("/s/drinks/vote").text
+
+
+def test_suggestions_on_every_database(voting):
+    study = voting(suggestions=True)
+    ann, bob = study.join(), study.join()
+    for person, text in ((ann, "Mate\0"), (bob, "mate"), (bob, "cola")):
+        study.write(suggestions.suggest, person, text, study.now)
+    first, second = study.read(suggestions.waiting)
+    assert [(row["text"].lower(), row["times"]) for row in (first, second)] == [
+        *(("mate", 2), ("cola", 1))
+    ]
+    item = study.write(suggestions.decide, first["id"], ps.NewItem(""), study.now)
+    assert item in {row.id for row in study.read(studies.items_of)}
+    study.write(suggestions.decide, second["id"], None, study.now)
+    assert study.read(suggestions.waiting) == []
+    record = ps.replay(study.read(studies.events_after))
+    assert record.items[item]
 
 
 def test_strangers_suggest_and_decide_nothing(serve):
