@@ -1,5 +1,6 @@
 """The commands, the client, and input that is wrong."""
 
+import base64
 import json
 import socket
 import threading
@@ -12,7 +13,9 @@ import penchant as pc
 import penchant.study as ps
 from penchant.study.store import studies
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+)
 DRINKS = ("tea", "milk", "water", "juice")
 QUESTION = ["--question", "Which would you rather drink?"]
 ABOUT = ["--items", "{items}", *QUESTION]
@@ -78,7 +81,7 @@ def test_settings_by_option_and_by_file(tmp_path, items):
         (b"name,name\ntea,1\n", "a name of its own"),
         (b"name,x\n,1\nmilk,2\n", "line 2 has no name"),
         (b"name,image\ntea,tea.png\nmilk,milk.png\n", "tea.png is not there"),
-        (b"name,image,text\ntea,a.png,x\nmilk,,y\n", "both image and text"),
+        (b"name,image,html\ntea,a.png,x\nmilk,,y\n", "both image and html"),
         (b"name,image\ntea,fake.png\nmilk,fake.png\n", "does not begin as"),
         (b"name,image\ntea,page.html\nmilk,page.html\n", "must end in"),
         (b"name,image\ntea,big.png\nmilk,big.png\n", "larger than 20 MB"),
@@ -145,7 +148,7 @@ def test_a_port_that_is_taken():
 def test_serving_is_local_unless_told_otherwise(folder, monkeypatch):
     seen = []
     monkeypatch.setattr(ps.Supervisor, "run", lambda self: seen.append(self.sock.getsockname()[0]))
-    monkeypatch.setattr("penchant.study.serve.stop_on_signals", lambda supervisor: None)
+    monkeypatch.setattr("penchant.study.supervisor.stop_on_signals", lambda supervisor: None)
     local = call("serve", folder, "--port", 0)
     assert "participants: http://127.0.0.1:" in local.output
     assert "TLS" not in local.output

@@ -56,7 +56,7 @@ class Server:
         begun = time.monotonic()
         while time.monotonic() - begun < 30:
             try:
-                problems = httpx.get(f"{self.address}/healthz", timeout=5).json()["problems"]
+                problems = httpx.get(f"{self.address}/readyz", timeout=5).json()["problems"]
                 # that processes keep ending is true here
                 if all(problem.endswith("keeps ending") for problem in problems):
                     return time.monotonic() - begun

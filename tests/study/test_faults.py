@@ -27,7 +27,7 @@ def overview(served):
 def health(served):
     """Look anew: the status, and what is wrong."""
     served.app.state.site._looked = -1.0
-    got = served.browser().get("/healthz")
+    got = served.browser().get("/readyz")
     assert str(served.folder.path) not in got.text
     return got.status_code, got.json().get("problems", [])
 
@@ -259,6 +259,28 @@ def test_an_idle_study_is_looked_at_less_and_less(served, monkeypatch):
     quiet = waits[20:60]
     assert quiet == [1.0] * 40
     assert min(waits[60:]) < 0.2
+
+
+@pytest.mark.parametrize("error", [NO_SPACE, DISK_FULL])
+def test_the_model_process_waits_for_a_disk_that_is_full(served, monkeypatch, caplog, error):
+    monkeypatch.setattr("penchant.study.learner.warm_up", lambda: None)
+    served.participant().answer(3)
+    full = pytest.MonkeyPatch()
+    full.setattr(type(served.database), "_lock", fail_by(error))
+
+    class Stop(threading.Event):
+        def wait(self, timeout=None):
+            if caplog.text.count("the model waits") == 3:
+                full.undo()
+            if served.database.read(learning.last_summary, "drinks"):
+                self.set()
+            return self.is_set()
+
+    try:
+        ps.work(served.database, Stop())
+    finally:
+        full.undo()
+    assert served.database.read(learning.last_summary, "drinks")["answers"] == 3
 
 
 # ---- what is sent

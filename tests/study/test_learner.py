@@ -217,7 +217,7 @@ def test_the_schedule():
 
 
 def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
-    belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?")
+    belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?", goal="order")
     first, second, third = ps.best_questions(belief, items, config, 3)
     pool = Pool(all_pairs(6), np.zeros(6))
     chosen = choose(belief, pool, 3, "information_gain", 0.0, np.random.default_rng(0))
@@ -261,7 +261,7 @@ def test_the_dial_keeps_pairs_away_from_even():
     belief, items, config = random_belief(6), list("abcdef"), ps.Config("Which?", apart=0.2)
 
     def how_far(pair):
-        return abs(ps.p_first(belief, items, pair) - 0.5)
+        return abs(ps.p_first(belief, {item: k for k, item in enumerate(items)}, pair) - 0.5)
 
     every = [how_far(pair) for pair in ps.best_questions(belief, items, config, 99)]
     n_apart = sum(far >= 0.2 for far in every)
@@ -301,6 +301,13 @@ def test_groups_are_told_when_they_are_real_and_only_then():
     assert two["verdict"] == "supported"
     assert [group["people"] for group in two["groups"]] == [60, 60]
     assert {group["best"][0] for group in two["groups"]} == {ITEMS[0], ITEMS[7]}
+    # on the map the groups lie apart in the first direction, and everybody is there once
+    places = {camp: [p["x"] for p in two["map"] if p["group"] == camp] for camp in (0, 1)}
+    assert [len(xs) for xs in places.values()] == [60, 60]
+    low, high = sorted(places.values(), key=min)
+    assert max(low) < 0 < min(high)
+    assert all(abs(p[name]) <= 1 for p in two["map"] for name in ("x", "y"))
+    assert len({p["participant"] for p in two["map"]}) == 120
     one = ps.groups(camps_of([upwards] * 60, 20), ITEMS)
     assert one["verdict"] != "supported"
     assert one["groups"] == []

@@ -62,10 +62,25 @@ def run(study, n_people, answers):
     study.write(participants.erase, folk[-1], 2001.0)
 
 
-def exported(database, path):
+def exported(database, path, **options):
     rows = database.read(lambda c: list(reports.export_rows(c, "drinks")))
     ps.write_votes(rows, path)
-    return pc.read_comparisons(str(path))
+    return pc.read_comparisons(str(path), **options)
+
+
+def edit(database):
+    """Exclude the two who joined first, bring one back; retire an item and restore it."""
+    folk = [row["id"] for row in database.read(participants.participants_of, "drinks", 0.0)][:2]
+    for people, excluded in ((folk, True), (folk[1:], False)):
+        database.write(participants.exclude, "drinks", people, excluded, 2002.0)
+    item = database.read(studies.items_of, "drinks")[0].id
+    for change in (studies.retire, studies.restore):
+        database.write(change, "drinks", item, 2003.0)
+    return folk[0]
+
+
+INCLUDED = "excluded = false"
+"""The rows from which the study's model learned."""
 
 
 def live(database, worker):
@@ -133,6 +148,34 @@ def test_the_live_model_learns_what_the_export_holds(eventful, tmp_path, setting
         assert (held.first is None) == (data.first is None)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"repeat_share": 0.4},
+        {"format": "rank", "size": 3},
+        {"model": "personal"},
+        {"goal": "top", "stop_top": 2},
+        {"goal": "order"},
+    ],
+    ids=["pair", "rank", "personal", "top", "order"],
+)
+def test_the_live_model_learns_what_an_edited_study_holds(eventful, tmp_path, settings):
+    """Somebody excluded, somebody brought back, an item restored, each goal, a restart."""
+    database, worker = eventful(**settings)
+    live(database, worker)
+    gone = edit(database)
+    data, names = live(database, worker)
+    held = exported(database, tmp_path / "votes.csv", where=INCLUDED)
+    assert rows_of(held) == rows_of(data, names)
+    assert gone not in data.users
+    everything = exported(database, tmp_path / "votes.parquet")
+    assert set(everything.users) == {*data.users, gone}
+    again = ps.comparisons(
+        ps.replayed(database, "drinks").record.taught(), list(worker.learner.record.items)
+    )
+    assert rows_of(again) == rows_of(data)
+
+
 def test_imported_rows_have_no_invented_order(eventful, tmp_path):
     database, worker = eventful(repeat_share=0.4)
     before, _ = live(database, worker)
@@ -154,12 +197,15 @@ def test_nobody_is_called_as_models_call_them():
     assert ps.UNNAMED == model_people.UNNAMED
 
 
-def test_the_same_answers_give_the_same_ranking_live_and_offline(eventful, tmp_path):
+@pytest.mark.parametrize("is_edited", [False, True], ids=["plain", "edited"])
+def test_the_same_answers_give_the_same_ranking_live_and_offline(eventful, tmp_path, is_edited):
     """With the study's own hyperparameters, a model of the export says the same."""
     database, worker = eventful(n_people=12, answers=22)
+    if is_edited:
+        edit(database)
     live(database, worker)
     model = worker.learner.model
-    held = exported(database, tmp_path / "votes.csv")
+    held = exported(database, tmp_path / "votes.csv", where=INCLUDED)
     settings = {"kernel": model.kernel_, "likelihood": model.likelihood_, "optimize": None}
     offline = pc.PreferenceGP(**settings, random_state=0).fit(None, held)
     names = {row.id: row.name for row in database.read(studies.items_of, "drinks")}
@@ -174,12 +220,13 @@ def test_the_same_answers_give_the_same_ranking_live_and_offline(eventful, tmp_p
     assert worker.learner.verdict().value == pytest.approx(best, abs=0.05)
     widened = offline.report_.widened
     assert model.report_.widened == pytest.approx(widened, rel=1e-6)
-    assert model.report_.n_people == 11  # one was erased
+    assert model.report_.n_people == 11 - is_edited  # one was erased
     assert [effect.name for effect in model.effects_] == [e.name for e in offline.effects_] != []
 
 
 def test_the_command_line_ranks_an_export_as_the_study_does(eventful, tmp_path):
     database, worker = eventful(n_people=12, answers=22)
+    edit(database)
     live(database, worker)
     # as many more as it takes until hyperparameters are learned from all of them
     n = worker.learner.record.n_taught
@@ -195,7 +242,10 @@ def test_the_command_line_ranks_an_export_as_the_study_does(eventful, tmp_path):
     exported(database, tmp_path / "votes.csv")
     command = [sys.executable, "-m", "penchant", "rank", str(tmp_path / "votes.csv")]
     done = subprocess.run(
-        [*command, "--model", "gp", "--json"], capture_output=True, text=True, check=True
+        [*command, "--model", "gp", "--where", INCLUDED, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     names = {row.id: row.name for row in database.read(studies.items_of, "drinks")}
     shown = {names[row["item"]]: row for row in worker.learner.ranking()}

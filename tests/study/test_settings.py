@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 
 import penchant.study as ps
@@ -13,6 +14,8 @@ from penchant.errors import DataError
 from penchant.likelihoods import Probit
 from penchant.study.store import learning, reports, studies
 
+AGE = {"name": "age", "label": "Your age", "options": ["minor", "of age"]}
+OUT = {"ask_first": [{**AGE, "screen_out": ["minor"]}]}
 CHECK = {"prompt": "Take b.", "options": ["a", "b"], "right": 1}
 
 
@@ -32,6 +35,15 @@ def last_page(served):
         browser.post("/s/drinks/answer", json={"question": question["id"], "order": order})
     served.database.write(studies.set_state, "drinks", "closed", 5.0)
     return browser.get("/s/drinks/done").text
+
+
+def end_of_a_minor(served):
+    browser = served.participant(panel="P1", **{"ask-age": "minor"})
+    return browser.get("/s/drinks/done").text
+
+
+def policy(served):
+    return served.browser().get("/s/drinks").headers["content-security-policy"]
 
 
 def questions(served):
@@ -82,6 +94,25 @@ def state_when_clear(served):
     served.database.write(studies.import_answers, "drinks", rows, 5.0)
     served.step()
     return served.database.read(studies.get, "drinks").state
+
+
+def options(served):
+    return [
+        set(option) for q in served.participant().next()["questions"] for option in q["options"]
+    ]
+
+
+def options_of_sound(served):
+    served.database.write(lambda c: c.execute(sa.text("UPDATE item SET media = 'audio'")))
+    return options(served)
+
+
+def suggesting(served):
+    return served.participant().get("/s/drinks/suggest").status_code
+
+
+def results(served):
+    return served.browser().get("/r/drinks").status_code
 
 
 def kinds(config):
@@ -144,13 +175,14 @@ CASES = {
     "lease_seconds": ((*NUMBER, 9.5, 1, 10**6), {"lease_seconds": 60}, leases),
     "ahead": ((*NUMBER, 2.5, 0, 100), {"ahead": 5}, prepared),
     "model": ((*TEXT, "typo", ""), {"model": "personal"}, learned),
-    "criterion": ((*TEXT, "typo", ""), {"criterion": "expected_best"}, picks),
+    "criterion": ((*TEXT, "typo", ""), {"criterion": "information_gain"}, picks),
+    "goal": ((*TEXT, "typo", ""), {"goal": "order"}, picks),
     "stop_top": ((*NUMBER, 1.5, 0), {"stop_top": 2}, learned),
     "stop_level": ((*NUMBER, 0.2, 1.0), {"stop_level": 0.6}, learned),
     "close_when_enough": (FLAG, {"close_when_enough": True}, state_when_clear),
     "reward": ((*OPTIONAL, -1), {"reward": 2.5}, money),
     "open_link": (FLAG, {"open_link": False}, joining),
-    "language": ((*TEXT, "fr", ""), {"language": "de"}, first_page),
+    "language": ((*TEXT, "typo", "", "FR"), {"language": "de"}, first_page),
     "welcome": (TEXT, {"welcome": "Hello **you**"}, first_page),
     "consent": (TEXT, {"consent": "I agree"}, first_page),
     "thanks": (TEXT, {"thanks": "Bye **now**"}, last_page),
@@ -165,6 +197,43 @@ CASES = {
         {"panel_parameters": ["code"]},
         first_page,
     ),
+    "mark_differences": (FLAG, {"mark_differences": True}, options),
+    "must_play": (FLAG, {"must_play": True}, options_of_sound),
+    "suggestions": (FLAG, {"suggestions": True}, suggesting),
+    "public_results": (FLAG, {"public_results": True}, results),
+    "ask_first": (
+        (
+            *(5, None, "abc", [5], ["abc"], AGE, [AGE, AGE], [{"name": "age"}]),
+            *([{**AGE, "name": name}] for name in ("", "Age", "a b", "winner", "user_id", HALF)),
+            *(
+                [{**AGE, "options": some}]
+                for some in (5, "abc", [], ["a"], ["a", "a"], ["a", " b"])
+            ),
+            *([{**AGE, "options": some}] for some in ([1, 2], ["a", HALF], {"a": 1, "b": 2})),
+            *([{**AGE, "label": label}] for label in ("", 5, HALF)),
+            *([{**AGE, "screen_out": some}] for some in (["other"], "minor", 5)),
+            *([{**AGE, "options": "text", "screen_out": ["a"]}], [{**AGE, "required": 1}]),
+        ),
+        {"ask_first": [AGE]},
+        first_page,
+    ),
+    "screened_out_code": (TEXT, OUT | {"screened_out_code": "OUT-42"}, end_of_a_minor),
+    "screened_out_redirect": (
+        (*TEXT, "elsewhere", "javascript:alert(1)", "https://"),
+        OUT | {"screened_out_redirect": "https://panel.example/out?id={id}"},
+        end_of_a_minor,
+    ),
+    "frame_ancestors": (
+        (
+            *(5, None, "https://a.example", [5], [""], ["*"], ["'self'"], ["a.example"], [HALF]),
+            *(["https://a.example/"], ["https://a.example/x"], ["https://*.example"]),
+            *(["https://a.example; script-src *"], ["https://a@b.example"], ["ftp://a.example"]),
+            *(["https://a.example:99999"], ["https://a b.example"], ["https://a.example\n"]),
+        ),
+        {"frame_ancestors": ["https://panel.example:8443"]},
+        policy,
+    ),
+    "guard_joins": (FLAG, {"guard_joins": True}, joining),
 }
 """By setting: what is refused, a change, and where that shows."""
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -413,3 +413,25 @@ def test_the_newest_snapshots_are_kept(database, study):
 def test_nothing_is_pickled():
     source = Path(studies.__file__).parents[1]
     assert not [f for f in source.rglob("*.py") if "import pickle" in f.read_text()]
+
+
+def test_progress_is_a_few_small_rows_however_many_snapshots_there_are(study):
+    def save(seq, answers, level, rule="top 1"):
+        stop = {"stop": False, "value": level, "target": 0.95, "reason": rule}
+        snapshot = learning.Snapshot(seq, 0, b"", {"answers": answers, "stop": stop})
+        study.write(learning.save_snapshot, snapshot, float(seq))
+
+    study.write(learning.save_snapshot, learning.Snapshot(1, 0, b"", {"stop": None}), 1.0)
+    for n in range(1, 1001):
+        save(n + 1, n, n / 1000)
+    rows = study.read(learning.progress_of, "top 1")
+    assert rows[:50] == [(n, n / 1000, n + 1.0) for n in range(1, 51)]
+    assert 150 < len(rows) < 210
+    assert all(after[0] <= 1.02 * before[0] + 1 for before, after in pairwise(rows))
+    save(1002, 1000, 0.7, "top 3")  # another rule begins a curve of its own
+    save(1003, 1001, 0.8, "top 3")
+    assert study.read(learning.progress_of, "top 1") == [*rows, (1000, None, 1002.0)]
+    (*earlier, last) = study.read(learning.progress_of, "top 3")
+    assert (last, {level for _, level, _ in earlier}) == ((1000, 0.7, 1002.0), {None})
+    save(1004, 500, 0.6, "top 3")  # somebody's answers are gone
+    assert [n for n, _, _ in study.read(learning.progress_of, "top 3")][-2:] == [1000, 500]

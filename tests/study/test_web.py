@@ -1,11 +1,14 @@
 """The web side: what participants and owners can do, and what nobody can."""
 
+import base64
 import io
+import json
 import logging
 import re
 import subprocess
 import sys
 from concurrent.futures import Future
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,13 +19,19 @@ from hypothesis import HealthCheck, given, settings
 import penchant as pc
 import penchant.study
 import penchant.study as ps
-from penchant.study.store import studies
+from penchant.study.store import reports, studies
 
 NAMES = ("tea", "milk", "water", "juice", "cocoa")
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="
+)
 HTML = {"accept": "text/html"}
 SWEET = {"features": '{"sweet": 2.5}'}
 API = "/api/studies/drinks"
+PAGES = ("items", "people", "questions", "settings", "data")
+WORDS = ("en", "de")
+BUILT = ("set", "group", "groups", "page", "kind", "why", "goal", "role", "need", "forecast")
+"""Words of the owner with such beginnings are looked up by a name that is put together."""
 
 
 def shown_question(page):
@@ -217,6 +226,32 @@ def test_every_string_is_used(serve):
     assert [key for key in known if not re.search(rf"\b{key}\b", used)] == ["language_name"]
 
 
+def test_the_owners_words_are_the_same_in_every_language_and_all_used():
+    one, other = (ps.strings(f"owner.{words}") for words in WORDS)
+    assert one.keys() == other.keys()
+    for key in one:
+        assert set(re.findall(r"{(\w+)}", one[key])) == set(re.findall(r"{(\w+)}", other[key])), key
+    folder = Path(penchant.study.__file__).parent / "web"
+    files = [*folder.rglob("owner*.js"), *folder.rglob("*.html"), *folder.rglob("*.py")]
+    files += [folder / "static" / "pictures.js", folder / "static" / "forms.js"]
+    used = "".join(file.read_text() for file in files)
+    written = [key for key in one if key.split("_")[0] not in BUILT]
+    assert [key for key in written if not re.search(rf"\b{key}\b", used)] == []
+
+
+def test_every_setting_has_a_name_and_a_form(serve):
+    served = serve(answers_per_person=None)
+    browser = served.browser()
+    browser.post("/o/drinks/login", data={"key": served.key})
+    page = browser.get("/o/drinks/settings").text
+    for field in fields(ps.Config):
+        assert f'data-name="{field.name}"' in page
+        assert f"set_{field.name}" in ps.strings("owner.en"), field.name
+    assert browser.get("/o/drinks/colours", headers=HTML).status_code == 404
+    assert browser.get("/o/drinks/settings?lang=de").text.count("Einstellungen") >= 2
+    assert served.browser().get("/o/drinks/settings", headers=HTML).status_code == 403
+
+
 def test_the_last_answer_can_be_taken_back_after_the_end(serve):
     browser = serve(answers_per_person=1).participant()
     question = browser.next()["questions"][0]
@@ -324,6 +359,7 @@ def test_headers_are_strict_and_pages_hold_no_inline_code(serve):
     stranger = served.browser()
     seen = [stranger.get("/s/drinks"), browser.get("/s/drinks/vote"), browser.get("/s/drinks/done")]
     seen += [browser.get("/o/drinks"), browser.get("/o/drinks?key=x"), browser.get("/nowhere")]
+    seen += [browser.get(f"/o/drinks/{name}?lang={words}") for name in PAGES for words in WORDS]
     seen += [stranger.get("/s/none", headers=HTML), browser.get("/s/drinks/next")]
     for got in seen:
         policy = got.headers["content-security-policy"]
@@ -332,7 +368,7 @@ def test_headers_are_strict_and_pages_hold_no_inline_code(serve):
         assert "unsafe" not in policy
         assert STRICT.items() <= dict(got.headers).items()
         assert not re.search(INLINE, got.text), got.url
-        assert len(got.content) < 20_000
+        assert len(got.content) < 30_000
 
 
 def test_cookies_are_closed_to_scripts_and_other_sites(served):
@@ -553,7 +589,7 @@ def test_uploads_bring_the_features_of_the_study(serve):
         assert got.status_code == status
         assert features or "'sweet'" in got.json()["message"]
     assert browser.get(f"{API}/items").json()[-1]["features"] == {"sweet": 2.5}
-    assert 'class="feature" name="sweet"' in browser.get("/o/drinks").text
+    assert 'class="feature" name="sweet"' in browser.get("/o/drinks/items").text
 
 
 def test_uploads_that_are_too_large_are_cut_off(served):
@@ -624,6 +660,71 @@ def test_an_owner_can_do_everything_by_program(serve, tmp_path):
         (422, "POST", "/import", {"files": {"file": io.BytesIO(b"winner,loser\ntea,beer\n")}}),
     ):
         assert served.call(method, path, **sent).status_code == status
+
+
+def first_event(served):
+    """The first event of the live stream."""
+    state = served.database.read(reports.live, "drinks", served.clock())
+    return json.loads(json.dumps(state))
+
+
+def test_lists_of_thousands_are_read_by_the_page(serve):
+    served = serve(items=[ps.NewItem(f"item {k:03}") for k in range(230)], answers_per_person=None)
+
+    def listed(path):
+        return served.call("GET", path).json()
+
+    before = listed("/ranking?page=5")
+    assert (before["n"], before["pages"], len(before["rows"]), before["low"]) == (230, 5, 30, None)
+    assert {row["rank"] for row in before["rows"]} == {None}  # shown before the first answer
+    assert before["rows"][-1]["name"] == "item 229"
+    for _ in range(3):
+        served.participant().answer(6)
+    served.step()
+    pages = [listed(f"/ranking?page={k}") for k in range(1, 6)]
+    rows = [row for page in pages for row in page["rows"]]
+    assert [row["rank"] for row in rows] == list(range(1, 231))
+    assert max(len(page["rows"]) for page in pages) == reports.PAGE == 50
+    assert {(page["low"], page["high"]) for page in pages} == {
+        (min(row["low"] for row in rows), max(row["high"] for row in rows))
+    }
+    whole = listed("")["ranking"]
+    assert rows == [row | {"media": "text", "picture": None} for row in whole]
+    assert listed("/ranking?page=99")["page"] == 5
+    found = listed("/ranking?q=ITEM%2012")
+    assert {row["name"] for row in found["rows"]} == {f"item {k}" for k in range(120, 130)}
+    assert [row["rank"] for row in found["rows"]] == sorted(row["rank"] for row in found["rows"])
+    ids = served.call("POST", "/items", json=[{"name": "item new"}]).json()["ids"]
+    last = listed("/ranking?page=5")["rows"][-1]
+    assert (last["item"], last["rank"], last["active"]) == (ids[0], None, True)
+    event = first_event(served)
+    assert event["ranking"] == rows[:10]
+    assert event["counts"]["items"] == 231
+    assert len(json.dumps(event)) < 6_000
+
+
+def test_people_to_look_at_come_first_and_questions_are_counted(serve):
+    served = serve(answers_per_person=None, repeat_share=0.0, random_share=0.5, check_share=0.0)
+    for _ in range(3):
+        served.participant().answer(3)
+    hasty, skipping = served.participant(), served.participant()
+    for _ in range(6):
+        hasty.say(hasty.next()["questions"][0], ms=100)
+    skipping.answer(1, order=None)
+    served.step()
+    people = served.call("GET", "/people").json()
+    assert (people["n"], people["pages"], people["map"]) == (5, 1, [])
+    first = people["rows"][0]
+    assert (first["answers"], first["look_closer"][0]) == (6, "fast")
+    assert people["marked"] == [first["id"]]
+    assert [row["answers"] for row in people["rows"]] == [6, 3, 3, 3, 0]
+    (alone,) = served.call("GET", f"/people?q={first['id'][:8]}").json()["rows"]
+    assert alone == first
+    asked = served.call("GET", "/questions").json()
+    assert sum(row["answered"] for row in asked["kinds"]) == 15
+    assert sum(row["skipped"] for row in asked["kinds"]) == 1
+    taken = {row["below"]: row["answers"] for row in asked["seconds"]}
+    assert (taken[0.5], taken[2], sum(taken.values())) == (6, 9, 15)
 
 
 def test_backups_restore_to_the_same_study(served, tmp_path):

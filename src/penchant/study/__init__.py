@@ -1,7 +1,7 @@
 """Studies: items in, people vote in a browser, the model asks, the owner watches.
 
 `penchant study new`, `serve`, `simulate` … are its commands; `Client` speaks with a running
-server. Needs the extra `penchant[study]`.
+server; `penchant.study.serve` serves a study from a notebook. Needs the extra `penchant[study]`.
 
 Nothing is imported before it is used. The commands can be listed without the extra, and a web
 process, for which people wait after a crash, loads no numerics.
@@ -16,17 +16,23 @@ from penchant.errors import DataError
 
 if TYPE_CHECKING:
     from penchant.study.client import Client as Client
+    from penchant.study.notebook import serve as serve
 
 _NAMES = {
     "client": ("Client",),
     "config": ("CRITERIA", "Check", "Config"),
     "events": ("UNNAMED", "Answer", "Event", "Record", "replay", "split_at"),
-    "folder": ("Folder", "read_votes", "restore_from", "write_deaths", "write_votes"),
+    "differences": ("marked_differences",),
+    "folder": (
+        *("Folder", "backup_to", "backups_of", "copy_without_answers", "dated_backup"),
+        *("read_votes", "restore_from", "write_deaths", "write_votes"),
+    ),
     "items": ("LARGEST_FILE", "read_items", "store_media"),
     "learner": (
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
         *("learning_point", "p_first", "replayed", "stock_for", "work"),
     ),
+    "notebook": ("StudyServer", "serve"),
     "quality": ("calibration", "raters"),
     "questions": (
         *("KINDS", "REPEAT_AFTER", "Prepared", "check_items", "check_order", "draw"),
@@ -35,12 +41,13 @@ _NAMES = {
     ),
     "refusals": ("Refusal", "strings"),
     "robots": ("RobotCrowd", "RobotPlan", "RobotTaste", "simulate"),
-    "serve": ("Child", "Supervisor", "listen", "running", "server_config"),
+    "logs": ("JsonLines", "Lines", "tell"),
+    "supervisor": ("Backups", "Child", "Supervisor", "listen", "running", "server_config"),
     "store": ("Database", "NewItem", "Snapshot"),
     "web": ("Rate", "create_app", "shared_numbers"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = ["Client"]
+__all__ = ["Client", "serve"]
 
 
 def __getattr__(name: str) -> Any:
@@ -59,6 +66,7 @@ COMMANDS = {
     "import": "Take in votes that were collected elsewhere.",
     "backup": "Copy a running study into one file.",
     "restore": "Make a study's folder from a backup.",
+    "delete": "Delete a study and all that people said in it.",
     "simulate": "Let robots with known tastes answer a copy of a study, over HTTP.",
     "demo": "Make a study, serve it, let robots answer, and open its dashboard.",
 }

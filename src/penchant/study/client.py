@@ -85,10 +85,12 @@ class Client:
         new = [{"name": item} if isinstance(item, str) else item for item in items]
         return self._call("POST", "/items", json=new).json()["ids"]
 
-    def upload_item(self, name: str, medium: str, path: str | PathLike[str]) -> str:
+    def upload_item(
+        self, name: str, medium: str, path: str | PathLike[str], caption: str = ""
+    ) -> str:
         """Add an item that is an image, audio or video file; its id."""
         file = Path(path)
-        sent = {"name": name, "medium": medium}
+        sent = {"name": name, "medium": medium, "caption": caption}
         files = {"file": (file.name, file.read_bytes())}
         reply = self._call("POST", "/items/upload", data=sent, files=files)
         return str(reply.json()["ids"][0])
@@ -96,6 +98,19 @@ class Client:
     def retire(self, item: str) -> None:
         """Retire an item, by its id: it is not asked about any more."""
         self._call("DELETE", f"/items/{item}")
+
+    def suggestions(self) -> list[dict[str, Any]]:
+        """The items that participants suggest and nobody has decided about."""
+        return self._call("GET", "/suggestions").json()
+
+    def accept(self, suggestion: str, name: str = "", **features: float) -> str:
+        """Add a suggestion, by its id, as an item; the item's id."""
+        sent = {"add": True, "name": name, "features": features}
+        return str(self._call("POST", f"/suggestions/{suggestion}", json=sent).json()["item"])
+
+    def decline(self, suggestion: str) -> None:
+        """Decline a suggestion, by its id."""
+        self._call("POST", f"/suggestions/{suggestion}", json={"add": False})
 
     def invite(self, n: int = 1, **options: Any) -> list[str]:
         """Make invitations and return their links; options: role, label, uses, days."""

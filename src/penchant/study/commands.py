@@ -15,13 +15,16 @@ import click
 
 from penchant.errors import DataError
 from penchant.study import folder as files
-from penchant.study import serve as server
-from penchant.study.config import FOLLOW_BROWSER, FORMATS, LANGUAGES, MODELS, Config
+from penchant.study import logs
+from penchant.study import supervisor as server
+from penchant.study.config import FOLLOW_BROWSER, FORMATS, MODELS, Config
 from penchant.study.folder import Folder
 from penchant.study.items import read_items
-from penchant.study.store import reports, studies
+from penchant.study.refusals import check_language, use_strings
+from penchant.study.store import reports, studies, whole
 
-FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+DIRECTORY = click.Path(path_type=Path, file_okay=False)
+FOLDER = click.argument("folder", type=DIRECTORY)
 
 
 def note(text: str) -> None:
@@ -42,7 +45,7 @@ def suggest(text: str) -> None:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="pair", show_default=True)
 @click.option("--size", type=int, help="Items a question, with best or rank.")
 @click.option("--model", type=click.Choice(MODELS), default="shared", show_default=True)
-@click.option("--language", type=click.Choice((FOLLOW_BROWSER, *LANGUAGES)), default="auto")
+@click.option("--language", default=FOLLOW_BROWSER, show_default=True, help="en, de, …")
 @click.option("--answers", "answers_per_person", type=int, help="Answers a person gives.")
 @click.option("--consent", type=click.Path(path_type=Path), help="Markdown to agree to.")
 @click.option("--settings", type=click.Path(path_type=Path), help="JSON file of further settings.")
@@ -67,6 +70,8 @@ def new(
     if settings is not None:
         values |= _json(settings)
     config = Config.from_json(values)
+    use_strings(folder / "strings")
+    check_language(config.language)
     study = name or re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")
     if not re.fullmatch(r"[a-z0-9-]{1,40}", study):
         raise DataError(f"the name is {study!r}: it must be 1 to 40 of a–z, 0–9 and -; give --name")
@@ -118,21 +123,62 @@ def _json(path: Path) -> dict[str, Any]:
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64))
 @click.option("--proxies", default="", help="Addresses whose X-Forwarded-… headers are believed.")
 @click.option("--public", help="The address that people use, for the links that are printed.")
+@click.option("--log", default="plain", show_default=True, type=click.Choice(logs.FORMS))
+@click.option("--metrics", is_flag=True, help="Numbers for Prometheus at /metrics.")
+@click.option("--backup-every", help="Back up so often: 24h, 90m, 7d.")
+@click.option("--backups", type=DIRECTORY, help="Where; by default FOLDER-backups.")
+@click.option("--keep", default=7, show_default=True, type=click.IntRange(1), help="Backups kept.")
 def serve(
-    folder: Path, host: str, port: int, workers: int, proxies: str, public: str | None
+    folder: Path,
+    host: str,
+    port: int,
+    workers: int,
+    proxies: str,
+    public: str | None,
+    log: str,
+    metrics: bool,
+    backup_every: str | None,
+    backups: Path | None,
+    keep: int,
 ) -> None:
-    it = Folder(folder)
+    it, path, made = Folder(folder), folder.resolve(), None
+    if backup_every is not None:
+        to = (backups or path.with_name(f"{path.name}-backups")).resolve()
+        made = server.Backups(Folder(path), to, seconds_of(backup_every), keep)
+    elif backups is not None:
+        raise DataError("--backups says where, not when: give --backup-every 24h too")
+    logs.set_up(log)
     with server.listen(host, port) as sock:
-        supervisor = server.Supervisor(folder.resolve(), sock, workers, proxies)
+        supervisor = server.Supervisor(
+            path, sock, workers, proxies, log=log, metrics=metrics, backups=made
+        )
         server.stop_on_signals(supervisor.stopping)
-        print_links(it, public or server.address_of(sock, host))
-        if host not in server.LOOPBACK:
-            note(
-                "this is plain HTTP on a network: put a server with TLS in front (docs/study.md "
-                "has nginx and Caddy) and give its address with --proxies"
-            )
-        note("Ctrl-C ends it; answers are on disk as soon as they are acknowledged")
+        if log == "plain":  # a log of JSON is collected: it holds no links
+            print_links(it, public or server.address_of(sock, host))
+            if host not in server.LOOPBACK:
+                note(
+                    "this is plain HTTP on a network: put a server with TLS in front "
+                    "(docs/study.md has nginx and Caddy) and give its address with --proxies"
+                )
+            note("Ctrl-C ends it; answers are on disk as soon as they are acknowledged")
+        else:
+            it.open().close()  # which migrates
         supervisor.run()
+
+
+def seconds_of(text: str) -> float:
+    """A time as people write it.
+
+    >>> seconds_of("24h"), seconds_of("90m")
+    (86400.0, 5400.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    seconds = (
+        float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] if found else 0.0
+    )
+    if seconds <= 0.0:
+        raise DataError(f"the time is {text!r}: it must look like 24h, 90m or 7d")
+    return seconds
 
 
 def print_links(it: Folder, address: str) -> str:
@@ -222,19 +268,51 @@ def import_(folder: Path, votes: Path) -> None:
 @click.command()
 @FOLDER
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
-def backup(folder: Path, output: Path) -> None:
+@click.option("--keep", type=click.IntRange(1), help="-o is a folder of dated ones: keep so many.")
+def backup(folder: Path, output: Path, keep: int | None) -> None:
     it = Folder(folder)
     with it.open() as database:
-        files.backup_to(it, database, output)
+        if keep is None:
+            files.backup_to(it, database, output)
+        else:
+            output = files.dated_backup(it, database, output, keep)
     note(f"{output} holds answers and secrets: keep it as safe as {folder}")
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @FOLDER
-def restore(file: Path, folder: Path) -> None:
-    files.restore_from(file, folder)
+@click.option("--database", help="postgresql://… takes in the answers; by default SQLite.")
+def restore(file: Path, folder: Path, database: str | None) -> None:
+    files.restore_from(file, folder, database)
     suggest(f"penchant study serve {folder}")
+
+
+@click.command()
+@FOLDER
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(folder: Path, yes: bool) -> None:
+    it = Folder(folder)
+    with it.open() as database:
+        counts = database.read(reports.counts, it.study, time.time())
+        people = len(database.read(studies.people_of, it.study))
+        last = database.read(whole.last_backup, it.study)
+        what = f"the study {it.study!r}: {counts['answers']} answers of {people} people"
+        if not (yes or click.confirm(f"Delete {what}, for ever?", err=True)):
+            note("nothing was deleted")
+            return
+        database.write(whole.delete, it.study)
+        database.scrub()
+    left = files.remove(it)
+    note(f"deleted {what}")
+    if not database.is_sqlite:
+        note("on PostgreSQL, VACUUM FULL removes the last of the rows from its files")
+    if left:
+        note(f"{folder} stays, as it holds what is not of the study: {', '.join(left)}")
+    kept = files.backups_of(it.study, Path(last["file"]).parent) if last else []
+    for path in kept:
+        note(f"this backup still holds all of it: {path}")
+    note("copies made by `backup -o FILE`, or from the owner's page, are where you put them")
 
 
 DRINKS = ("tea", "coffee", "cocoa", "milk", "water", "juice", "lemonade", "cola", "mate", "cider")

@@ -7,14 +7,15 @@ person removes their events, so a replay afterwards does not know them.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from penchant.study.questions import REPEAT_AFTER, TEACHES, Order, pair_key
 
 ANSWER, SKIP, WITHDRAW = "answer", "skip", "withdraw"
 ADD_ITEM, RETIRE, ERASE, STATE, IMPORT = "add_item", "retire", "erase", "state", "import"
+RESTORE, EXCLUDE = "restore", "exclude"
 UNNAMED = "(not named)"
 """The user of imported answers without a user; models treat each as another person's."""
 
@@ -30,6 +31,11 @@ class Event:
     payload: Mapping[str, Any] = field(default_factory=dict)
     ms: int | None = None
     at: float = 0.0
+
+    @property
+    def person(self) -> str | None:
+        """Who answered: a participant, or the user of an imported row."""
+        return self.participant or self.payload.get("user")
 
     @property
     def n_taught(self) -> int:
@@ -77,6 +83,26 @@ class Answer:
         first = (1 if better < worse else -1) if self.is_ordered else 0
         return self.items[better], self.items[worse], len(self.order) == 1, first
 
+    @property
+    def shape(self) -> tuple[str, bool, bool]:
+        """What decides which model and columns of data fit: form, tie, known order of showing."""
+        form = "pair" if len(self.items) == 2 else self.form
+        return form, len(self.order) == 1, self.is_ordered
+
+    def pairs(self) -> list["Answer"]:
+        """The answer as answers about two items: neighbours in a ranking, or the best and others.
+
+        >>> [a.items for a in Answer(1, "p", ("tea", "milk", "rum"), ((2,), (0, 1))).pairs()]
+        [('rum', 'tea'), ('rum', 'milk')]
+        """
+        if len(self.items) == 2:
+            return [self]
+        found = [(a, b) for better, worse in pairwise(self.order) for a in better for b in worse]
+        return [
+            replace(self, items=(self.items[a], self.items[b]), order=((0,), (1,)), form="pair")
+            for a, b in found
+        ]
+
 
 @dataclass
 class Record:
@@ -84,7 +110,9 @@ class Record:
 
     items: in the order of arrival, and whether they are active. answers, skipped: those that were
     not withdrawn, by the number of their event. n_taught: answers ever given that a model learns
-    from, withdrawn ones too.
+    from, withdrawn ones too. excluded: people from whom no model learns, as of the last event.
+    Whoever is excluded counts as if they had never answered. teaching: the answers that the model
+    learns from; shapes: how many there are of each; of_person: everybody's standing answers.
     """
 
     seq: int = 0
@@ -92,30 +120,58 @@ class Record:
     answers: dict[int, Answer] = field(default_factory=dict)
     skipped: dict[int, Event] = field(default_factory=dict)
     n_taught: int = 0
+    excluded: frozenset[str] = frozenset()
+    teaching: dict[int, Answer] = field(default_factory=dict, repr=False)
+    shapes: Counter[tuple[str, bool, bool]] = field(default_factory=Counter, repr=False)
+    of_person: dict[str | None, dict[int, Answer]] = field(default_factory=dict, repr=False)
+
+    def n_taught_by(self, event: Event) -> int:
+        """How many answers a model learns from an event."""
+        return 0 if event.person in self.excluded else event.n_taught
 
     def apply(self, event: Event) -> None:
         """Apply one more event; events must come in order."""
         self.seq = event.seq
         if event.kind in (ANSWER, IMPORT):
-            self.answers[event.seq] = _answer(event)
-            self.n_taught += event.n_taught
+            self._add(_answer(event))
+            self.n_taught += self.n_taught_by(event)
         elif event.kind == SKIP:
             self.skipped[event.seq] = event
         elif event.kind == WITHDRAW:
-            self.answers.pop(event.payload["of"], None)
+            self._drop(event.payload["of"])
             self.skipped.pop(event.payload["of"], None)
-        elif event.kind == ADD_ITEM:
+        elif event.kind in (ADD_ITEM, RESTORE):
             self.items[event.payload["item"]] = True
         elif event.kind == RETIRE:
             self.items[event.payload["item"]] = False
 
+    def _add(self, answer: Answer) -> None:
+        self.answers[answer.seq] = answer
+        self.of_person.setdefault(answer.participant, {})[answer.seq] = answer
+        if answer.kind in TEACHES and answer.participant not in self.excluded:
+            self.teaching[answer.seq] = answer
+            self.shapes[answer.shape] += 1
+
+    def _drop(self, seq: int) -> None:
+        answer = self.answers.pop(seq, None)
+        if answer is not None:
+            del self.of_person[answer.participant][seq]
+        if answer is not None and seq in self.teaching:
+            del self.teaching[seq]
+            self.shapes[answer.shape] -= 1
+
     def taught(self) -> list[Answer]:
         """The answers that the model learns from, in order."""
-        return [answer for answer in self.answers.values() if answer.kind in TEACHES]
+        return list(self.teaching.values())
+
+    def standing(self) -> Iterable[Answer]:
+        """All answers of those who are not excluded, in order."""
+        answers = self.answers.values()
+        return (answer for answer in answers if answer.participant not in self.excluded)
 
     def repeatable(self, person: str) -> list[tuple[str, ...]]:
         """The questions that a person answered once, at least REPEAT_AFTER answers ago."""
-        mine = [answer for answer in self.answers.values() if answer.participant == person]
+        mine = list(self.of_person.get(person, {}).values())
         times = Counter(pair_key(answer.items) for answer in mine)
         return [
             answer.items
@@ -138,17 +194,32 @@ def replay(events: Iterable[Event], record: Record | None = None) -> Record:
     >>> len(replay(told[:1]).answers), len(replay(told).answers), replay(told).n_taught
     (1, 0, 1)
     """
-    record = record or Record()
+    if record is None:
+        events = list(events)
+        record = Record(excluded=excluded_after(events))
     for event in events:
         record.apply(event)
     return record
+
+
+def excluded_after(events: Iterable[Event], before: Iterable[str] = ()) -> frozenset[str]:
+    """Who is excluded after the events.
+
+    >>> sorted(excluded_after([Event(1, "exclude", "ann", payload={"excluded": True})], ["bob"]))
+    ['ann', 'bob']
+    """
+    last = dict.fromkeys(before, True)
+    for event in events:
+        if event.kind == EXCLUDE and event.participant is not None:
+            last[event.participant] = event.payload["excluded"]
+    return frozenset(person for person, excluded in last.items() if excluded)
 
 
 def _answer(event: Event) -> Answer:
     payload = event.payload
     return Answer(
         event.seq,
-        event.participant or payload.get("user"),
+        event.person,
         tuple(payload["items"]),
         tuple(tuple(group) for group in payload["order"]),
         payload["form"],
@@ -164,5 +235,5 @@ def _answer(event: Event) -> Answer:
 
 def split_at(events: Sequence[Event], record: Record, n_taught: int) -> int:
     """How many of the next events it takes to reach `n_taught` answers; all of them if too few."""
-    totals = list(accumulate(event.n_taught for event in events))
+    totals = list(accumulate(map(record.n_taught_by, events)))
     return min(1 + bisect_left(totals, n_taught - record.n_taught), len(events))

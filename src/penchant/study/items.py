@@ -4,55 +4,87 @@ import csv
 import io
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from penchant.errors import DataError
+from penchant.study.folder import write_private
+from penchant.study.metadata import without_metadata
 from penchant.study.refusals import Refusal
 from penchant.study.store.studies import NewItem
 from penchant.study.store.tables import new_id
+from penchant.study.svg import checked_svg
 
 NAMES = ("name", "item", "id", "title")
 SHOWN = ("text", "markdown", "html", "image", "audio", "video")
 FILES = ("image", "audio", "video")
 
 
+Table = list[dict[str, str]]
+"""Rows of cells by the names of their columns, which are alike in all rows."""
+
+
 def read_items(path: Path, media_folder: Path) -> tuple[list[NewItem], list[str]]:
     """Read the items of a CSV file; also return notes on ignored parts of it.
 
     The column `name` (or the first one) names the items. `text`, `markdown`, `html`, `image`,
-    `audio` or `video` says what to show, the last three as files beside the CSV. Every other
-    column of numbers is a feature for the model. If the first line names no columns, every line
-    is an item.
+    `audio` or `video` says what to show, the last three as files beside the CSV. A `text` beside
+    one of these three is its caption. Every other column of numbers is a feature for the model.
+    If the first line names no columns, every line is an item.
     """
-    header, rows, first_line = _rows(path)
-    name_column = next((h for h in header if h.lower() in NAMES), header[0])
-    shown = [h for h in header if h.lower() in SHOWN and h != name_column]
-    others = [h for h in header if h != name_column and h not in shown]
-    features = [h for h in others if all(_number(row[h]) is not None for row in rows)]
-    notes = [f"column {h!r} holds more than numbers: ignored" for h in others if h not in features]
+    rows, first_line = _rows(path)
+
+    def where(number: int) -> str:
+        return f"line {first_line + number}"
+
+    items, notes = items_of(rows, path.parent, media_folder, f"{path.name} ", where)
     if first_line == 1:
         notes.insert(0, f"{path.name} begins with no names of columns: every line is an item")
-    items, lines = [], dict[str, int]()
-    for line, row in enumerate(rows, start=first_line):
-        name, where = row[name_column].strip(), f"{path.name} line {line}"
-        if not name:
-            raise DataError(f"{where} has no {name_column}: every item needs a name")
-        if name in lines:
-            raise DataError(
-                f"{where} names {name!r}, as line {lines[name]} does: names must differ; leave "
-                "one out or tell them apart"
-            )
-        lines[name] = line
-        medium, body = _shown(row, shown, path, where, media_folder)
-        values = {h: _number(row[h]) or 0.0 for h in features}
-        items.append(NewItem(name, medium, body, values))
     if len(items) < 2:
         raise DataError(f"{path.name} has {len(items)} item: a study needs at least two")
     return items, notes
 
 
-def _rows(path: Path) -> tuple[list[str], list[dict[str, str]], int]:
-    """Names of the columns, the rows, and the line of the first of them."""
+def items_of(
+    rows: Table,
+    files: Path,
+    media_folder: Path,
+    source: str = "",
+    where: Callable[[int], str] = "row {}".format,
+) -> tuple[list[NewItem], list[str]]:
+    """The items of a table, as `read_items` reads them.
+
+    files: the folder of images and so on. source, where: the table and a row in messages.
+
+    >>> items, notes = items_of([{"name": "tea", "sweet": "2"}], Path(), Path())
+    >>> items[0].features
+    {'sweet': 2.0}
+    """
+    header = list(rows[0]) if rows else ["name"]
+    name_column = next((h for h in header if h.lower() in NAMES), header[0])
+    shown = [h for h in header if h.lower() in SHOWN and h != name_column]
+    others = [h for h in header if h != name_column and h not in shown]
+    features = [h for h in others if all(_number(row[h]) is not None for row in rows)]
+    notes = [f"column {h!r} holds more than numbers: ignored" for h in others if h not in features]
+    items, places = [], dict[str, str]()
+    for number, row in enumerate(rows):
+        name, place = row[name_column].strip(), where(number)
+        if not name:
+            raise DataError(f"{source}{place} has no {name_column}: every item needs a name")
+        if name in places:
+            raise DataError(
+                f"{source}{place} names {name!r}, as {places[name]} does: names must differ; leave "
+                "one out or tell them apart"
+            )
+        places[name] = place
+        medium, body, caption = _shown(row, shown, files, source + place, media_folder)
+        values = {h: _number(row[h]) or 0.0 for h in features}
+        items.append(NewItem(name, medium, body, values, caption))
+    return items, notes
+
+
+def _rows(path: Path) -> tuple[Table, int]:
+    """The rows, and the line of the first of them."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -81,7 +113,7 @@ def _rows(path: Path) -> tuple[list[str], list[dict[str, str]], int]:
                 f"{path.name} line {line} has {len(row)} cells, its first line {len(header)}: put "
                 "text that holds a separator in quotes"
             )
-    return header, [dict(zip(header, row, strict=True)) for row in table[1:]], first_line
+    return [dict(zip(header, row, strict=True)) for row in table[1:]], first_line
 
 
 def _names_columns(table: list[list[str]], path: Path) -> bool:
@@ -102,28 +134,31 @@ def _names_columns(table: list[list[str]], path: Path) -> bool:
 
 
 def _shown(
-    row: dict[str, str], columns: list[str], path: Path, where: str, folder: Path
-) -> tuple[str, str]:
-    given = [h for h in columns if row[h].strip()]
-    if len(given) > 1:
-        raise DataError(f"{where} has both {given[0]} and {given[1]}: give one")
-    if not given:
-        return "text", ""
-    medium, cell = given[0].lower(), row[given[0]]
-    if medium not in FILES:
-        if len(cell) > LARGEST_TEXT:
+    row: dict[str, str], columns: list[str], files: Path, where: str, folder: Path
+) -> tuple[str, str, str]:
+    """What is shown: its medium, its body, and its caption."""
+    given = {h.lower(): row[h] for h in columns if row[h].strip()}
+    for medium in ("text", "markdown", "html"):
+        if len(given.get(medium, "")) > LARGEST_TEXT:
             raise DataError(
-                f"{where} has {len(cell)} characters of {medium}: at most {LARGEST_TEXT} can be "
-                "shown"
+                f"{where} has {len(given[medium])} characters of {medium}: at most {LARGEST_TEXT} "
+                "can be shown"
             )
-        return medium, cell
-    file = path.parent / cell.strip()
+    caption = given.pop("text").strip() if "text" in given and {*given} & {*FILES} else ""
+    if len(given) > 1:
+        raise DataError(f"{where} has both {' and '.join(given)}: give one")
+    if not given:
+        return "text", "", ""
+    ((medium, cell),) = given.items()
+    if medium not in FILES:
+        return medium, cell, ""
+    file = files / cell.strip()
     what = f"{where}: {medium} {cell.strip()}"
     if not file.is_file():
-        raise DataError(f"{what} is not there: the path is read from the folder of {path.name}")
+        raise DataError(f"{what} is not there: the path is read from {files.resolve()}")
     if file.stat().st_size > LARGEST_FILE:
         raise DataError(f"{what} is larger than {LARGEST_FILE / 1e6:.0f} MB: make it smaller")
-    return medium, store_media(folder, file.read_bytes(), file.suffix, medium, what)
+    return medium, store_media(folder, file.read_bytes(), file.suffix, medium, what), caption
 
 
 def _number(cell: str) -> float | None:
@@ -143,6 +178,7 @@ SIGNATURES: dict[str, tuple[str, str, re.Pattern[bytes]]] = {
     ".png": ("image", "image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
     ".jpg": ("image", "image/jpeg", re.compile(rb"\xff\xd8\xff")),
     ".gif": ("image", "image/gif", re.compile(rb"GIF8[79]a")),
+    ".svg": ("image", "image/svg+xml", re.compile(rb"\s*(\xef\xbb\xbf)?\s*<")),
     ".webp": ("image", "image/webp", re.compile(rb"RIFF....WEBP", re.DOTALL)),
     ".mp3": ("audio", "audio/mpeg", re.compile(rb"ID3|\xff[\xe2-\xff]")),
     ".wav": ("audio", "audio/wav", re.compile(rb"RIFF....WAVE", re.DOTALL)),
@@ -169,9 +205,15 @@ def store_media(folder: Path, content: bytes, ending: str, medium: str, what: st
         )
     if not SIGNATURES[ending][2].match(content):
         raise Refusal("bad", f"{what} does not begin as a {ending} file does: is it broken?")
+    if ending == ".svg":
+        content = checked_svg(content, what)
+    try:
+        content = without_metadata(content, ending)
+    except ValueError as error:
+        raise Refusal("bad", f"{what} cannot be read as {ending}: {error}; save it anew") from error
     name = new_id() + ending
     scratch = folder / f"{name}.part"
-    scratch.write_bytes(content)
+    write_private(scratch, content)
     scratch.replace(folder / name)
     return name
 

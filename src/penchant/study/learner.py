@@ -10,17 +10,20 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, takewhile
+from logging import DEBUG, WARNING
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 from sklearn.base import clone
+from sqlalchemy.exc import OperationalError
 
 import penchant as pc
 from penchant import ask
@@ -28,11 +31,24 @@ from penchant.errors import DataError
 from penchant.kernels import Kernel
 from penchant.likelihoods import Likelihood, get
 from penchant.numerics.types import FloatArray, IntArray
-from penchant.study import quality
+from penchant.study import many, quality
 from penchant.study import questions as rules
 from penchant.study.config import Config
-from penchant.study.events import ADD_ITEM, ANSWER, ERASE, Answer, Event, Record, replay, split_at
-from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, TEACHES, Prepared, pair_key
+from penchant.study.events import (
+    ADD_ITEM,
+    ANSWER,
+    ERASE,
+    EXCLUDE,
+    WITHDRAW,
+    Answer,
+    Event,
+    Record,
+    excluded_after,
+    replay,
+    split_at,
+)
+from penchant.study.logs import tell
+from penchant.study.questions import CHECK, NORMAL, RANDOM, REPEAT, Prepared, pair_key
 from penchant.study.store import Database, learning, studies
 from penchant.study.store.learning import Queue, Snapshot
 from penchant.study.store.studies import CLOSED, RUNNING, Study
@@ -49,13 +65,21 @@ HORIZON = 300
 FUTURES = 10
 """Simulated futures behind one forecast: its 10 %, median and 90 % are the 1st, 5th and 9th."""
 MOST_ITEMS = 500
-"""With more items, all pairs are too many: a random part of the items is considered at a time."""
+"""With more items, all pairs are too many: a part of the items is considered at a time."""
+SCORES = 4_000_000
+"""Pairs that are scored for one batch of questions about part of the items: about a second."""
+FACTOR_RANK = 300
+"""Rank of the prior of many items with features: `PreferenceGP(max_rank=…)`."""
+RANDOM_PAIRS = 100_000
+"""Pairs that stand for all, where these are too many: their share is right to 0.002."""
 LARGEST_STOCK = 150
 """Prepared questions that are nobody's: at 100 answers a second they last until the next round."""
 BATCH = 40
 """Questions that one transaction writes: participants' answers wait meanwhile."""
 IDLE_SECONDS, LONGEST_IDLE = 0.1, 1.0
 """Seconds between two polls of an idle study: the pause grows from the first to the second."""
+AWAY_SECONDS = 2.0
+"""Seconds before the next try while the database or the disk is away."""
 SNAPSHOT_SECONDS = 0.7
 """Least seconds between two snapshots: the owner's page follows within a second or two."""
 SUMMARY_SHARE = 0.2
@@ -106,9 +130,18 @@ class StudyLearner:
     layout: tuple[Any, ...] = ()
 
     def advance(self, events: Sequence[Event]) -> None:
-        """Apply more events. Learn hyperparameters where the schedule says so."""
-        before, seq = self.record.answers.copy(), self.record.seq
-        point = learning_point(self.record.n_taught + sum(event.n_taught for event in events))
+        """Apply more events. Learn hyperparameters where the schedule says so.
+
+        Who is excluded counts as if they had never answered, so an exclusion needs all events.
+        """
+        record = self.record
+        excluded = excluded_after(events, record.excluded)
+        if excluded != record.excluded and record.seq:
+            raise ValueError("somebody was excluded or brought back: replay all events")
+        record.excluded = excluded
+        seq, withdrawn = record.seq, (e.payload["of"] for e in events if e.kind == WITHDRAW)
+        gone = [record.teaching[number] for number in withdrawn if number in record.teaching]
+        point = learning_point(record.n_taught + sum(map(record.n_taught_by, events)))
         if point > self.learned.at:
             cut = split_at(events, self.record, point)
             replay(events[:cut], self.record)
@@ -118,18 +151,16 @@ class StudyLearner:
                 self.learned, self.layout = LearnedParameters(point, _parameters(fitted)), ()
         replay(events, self.record)
         answers = self.record.taught()
-        layout = _layout(answers, self.record)
+        layout = _layout(self.record)
+        new = list(takewhile(lambda answer: answer.seq > seq, reversed(answers)))[::-1]
         if not answers:
             self.model = None
-        elif self.learned.at and layout == self.layout and len(layout[0]) == 1:
-            self._tell(
-                [answer for answer in answers if answer.seq > seq],
-                [
-                    answer
-                    for number, answer in before.items()
-                    if number not in self.record.answers and answer.kind in TEACHES
-                ],
-            )
+        elif layout != self.layout:
+            self.model = self._fitted(self.learned, learn=False)
+        elif isinstance(self.model, many.ManyItemsModel) and not gone:
+            self.model = self.model.tell(self._data(new)) if new else self.model
+        elif self.learned.at and len(layout[0]) == 1 and not self.is_many:
+            self._tell(new, gone)
         else:
             self.model = self._fitted(self.learned, learn=False)
         self.layout = layout
@@ -146,20 +177,35 @@ class StudyLearner:
             model.withdraw(comparisons(gone, items))
         self.model = model
 
+    @property
+    def is_many(self) -> bool:
+        """Whether there are too many items for matrices of items × items."""
+        return self.config.model == "shared" and len(self.record.items) > many.MANY_ITEMS
+
+    def _data(self, answers: Sequence[Answer]) -> pc.Comparisons:
+        """The answers as data of a model over all items; about many of them as pairs alone."""
+        items = list(self.record.items)
+        if not self.is_many:
+            return comparisons(answers, items)
+        return comparisons([pair for answer in answers for pair in answer.pairs()], items).bare()
+
     def _fitted(self, learned: LearnedParameters, *, learn: bool) -> Any:
-        data = comparisons(self.record.taught(), list(self.record.items))
+        data = self._data(self.record.taught())
         likelihood = learned.values.get("likelihood", "probit")
         if data.tie.any() and get(likelihood).n_answers == 2:
             likelihood = "ties"
         settings = {**learned.values, "likelihood": likelihood, "random_state": 0}
         settings["optimize"] = "evidence" if learn else None
+        X = self._X()
+        if self.is_many and X is None:
+            return many.fit(data, settings)
         if self.config.model == "personal":
             model: Any = pc.MultiUserGP(progress=False, **settings)
         else:
-            model = pc.PreferenceGP(**settings)
+            model = pc.PreferenceGP(**settings, max_rank=FACTOR_RANK if self.is_many else None)
         # every study begins with items that no comparison connects yet
         with warnings.catch_warnings(action="ignore", category=pc.DataWarning):
-            return model.fit(self._X(), data)
+            return model.fit(X, data)
 
     def _X(self) -> FloatArray | None:
         """Standardised features of all items, retired ones too."""
@@ -171,15 +217,16 @@ class StudyLearner:
         X = (X - X.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
         return X if X.size else None
 
-    def belief(self, person: str | None = None) -> ask.Joint:
+    def belief(self, person: str | None = None) -> ask.Belief:
         """The belief about the active items' utilities, in `record.active()` order."""
         index = np.flatnonzero(list(self.record.items.values()))
         if self.model is None:
             likelihood = get("ties" if self.config.tie else "probit")
-            return ask.Joint(np.zeros(len(index)), np.eye(len(index)), likelihood)
+            return many.ManyBelief.prior(len(index), likelihood)
         known = person is not None and person in self.model.comparisons_.users
         whole = self.model.belief(person if known else None)
-        return ask.Joint.of(ask.Part(whole, index))
+        part = ask.Part(whole, index)
+        return part if len(index) > MOST_ITEMS else ask.Joint.of(part)
 
     def ranking(self) -> list[dict[str, Any]]:
         """The table of the model, items by id, and whether they are still asked about."""
@@ -199,15 +246,18 @@ class StudyLearner:
         n, rng = len(self.record.taught()), np.random.default_rng(self.record.seq)
         return self._stop_rule().check(self.belief(), n, rng)
 
-    def _stop_rule(self) -> ask.TopSettled:
-        return ask.TopSettled(self.config.stop_top, self.config.stop_level)
+    def _stop_rule(self) -> "ask.TopSettled | OrderSettled":
+        goal, level = self.config.goal, self.config.stop_level
+        if goal == "order":
+            return OrderSettled(level)
+        return ask.TopSettled(self.config.stop_top if goal == "top" else 1, level)
 
     def one_future(self, number: int) -> int | None:
         """Answers that one simulated future needs until the stop rule holds; None: > HORIZON."""
         belief = self.belief()
         leading = np.argsort(-belief.mean, kind="stable")[: CONTENDERS + self.config.stop_top]
         rng = np.random.default_rng([self.record.seq, number])
-        contenders, criterion = ask.Joint.of(ask.Part(belief, leading)), self.config.criterion
+        contenders, criterion = ask.Joint.of(ask.Part(belief, leading)), self.config.asked_by
         return ask.answers_left(contenders, self._stop_rule(), criterion, HORIZON, 1, rng).median
 
     def model_file(self) -> bytes:
@@ -220,22 +270,34 @@ class StudyLearner:
             return path.read_bytes()
 
 
-def _layout(answers: Sequence[Answer], record: Record) -> tuple[Any, ...]:
-    """All that decides which model and which columns of data fit these answers.
+@dataclass(frozen=True)
+class OrderSettled:
+    """Stop when this share of all pairs of items is expected to be in the right order."""
 
-    The forms of the answers, whether there are ties, whether any order of showing is known, and
-    the number of items. A change of it needs a new fit.
+    level: float
+
+    def check(self, belief: ask.Belief, n_answers: int, rng: np.random.Generator) -> ask.Verdict:
+        """The verdict; with many items, for random pairs."""
+        n = len(belief)
+        if n <= MOST_ITEMS:
+            first, second = ask.all_pairs(n).T
+        else:
+            first = rng.integers(n, size=RANDOM_PAIRS)
+            second = (first + rng.integers(1, n, size=RANDOM_PAIRS)) % n
+        mean, var = belief.difference(first, second)
+        right = float(ndtr(np.abs(mean) / np.sqrt(np.maximum(var, 1e-300))).mean())
+        reason = "expected share of pairs in the right order"
+        return ask.Verdict(right >= self.level, right, self.level, reason)
+
+
+def _layout(record: Record) -> tuple[Any, ...]:
+    """All that decides which model and which columns of data fit the answers.
+
+    Their forms, whether there are ties, whether any order of showing is known, and the number of
+    items. A change of it needs a new fit.
     """
-    return (
-        {_form(answer) for answer in answers},
-        any(len(answer.order) == 1 for answer in answers),
-        any(answer.is_ordered for answer in answers),
-        len(record.items),
-    )
-
-
-def _form(answer: Answer) -> str:
-    return "pair" if len(answer.items) == 2 else answer.form
+    forms, ties, ordered = zip(*+record.shapes, strict=True) if record.teaching else ((), (), ())
+    return set(forms), any(ties), any(ordered), len(record.items)
 
 
 def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Comparisons:
@@ -246,7 +308,7 @@ def comparisons(answers: Sequence[Answer], items: Sequence[str]) -> pc.Compariso
     """
     by_form: dict[str, list[Answer]] = {}
     for answer in answers:
-        by_form.setdefault(_form(answer), []).append(answer)
+        by_form.setdefault(answer.shape[0], []).append(answer)
     parts = [
         _pairs(said, items) if form == "pair" else _larger(form, said, items)
         for form, said in by_form.items()
@@ -299,8 +361,17 @@ def learned_from_file(content: bytes, at: int) -> LearnedParameters | None:
             return None
 
 
-def replayed(database: Database, study: str, *, from_snapshot: bool = False) -> StudyLearner:
-    """The learner after a replay of all events; with a snapshot nothing is learned twice."""
+def replayed(
+    database: Database,
+    study: str,
+    *,
+    from_snapshot: bool = False,
+    changed: Mapping[str, bool] | None = None,
+) -> StudyLearner:
+    """The learner after a replay of all events; with a snapshot nothing is learned twice.
+
+    changed: who is to be excluded (True) or brought back (False), other than the events say.
+    """
 
     # one transaction: somebody may be erased meanwhile
     def job(conn: Any) -> tuple[StudyLearner, list[Event], Snapshot | None]:
@@ -310,22 +381,28 @@ def replayed(database: Database, study: str, *, from_snapshot: bool = False) -> 
         return learner, studies.events_after(conn, study), snapshot
 
     learner, events, snapshot = database.read(job)
+    for person, excluded in (changed or {}).items():
+        events.append(Event(events[-1].seq, EXCLUDE, person, payload={"excluded": excluded}))
     if snapshot is not None:
         learned = learned_from_file(snapshot.model, snapshot.learned_at)
         record = replay(event for event in events if event.seq <= snapshot.seq)
         if learned is not None and learned.at == learning_point(record.n_taught):
             learner.record, learner.learned = record, learned
-    learner.advance([event for event in events if event.seq > learner.record.seq])
+    with studies.uncollected():
+        learner.advance([event for event in events if event.seq > learner.record.seq])
     return learner
 
 
 def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | None:
-    """One sentence that says whether there are groups, and what each likes; None: too early.
+    """One sentence that says whether there are groups, and what each likes.
 
-    Nobody is named: a group is its size and its items, by id.
+    None: too early, or too many items.
+
+    A group is its size and its items, by id; `map` says where people lie, see `map_of`.
     """
     given = Counter(answer.participant for answer in answers if answer.participant is not None)
-    if sum(n >= FEWEST_ANSWERS for n in given.values()) < FEWEST_PEOPLE:
+    people = sum(n >= FEWEST_ANSWERS for n in given.values())
+    if people < FEWEST_PEOPLE or len(items) > many.MANY_ITEMS:
         return None
     data = comparisons(answers, items)
     likelihood = "ties" if data.tie.any() else "probit"
@@ -346,7 +423,35 @@ def groups(answers: Sequence[Answer], items: Sequence[str]) -> dict[str, Any] | 
             for group in real
         ],
         "divisive": [view.item for view in model.divisive(SHOWN)] if real else [],
+        "map": map_of(model, given) if real else [],
     }
+
+
+def map_of(model: Any, people: Collection[str]) -> list[dict[str, Any]]:
+    """Where people lie between communities: their answers along two directions of the utilities.
+
+    The first is the one in which communities differ most; the second the next one, or with two
+    communities what they have in common. A coordinate is 1 where every answer agrees with it, −1
+    where every answer is against it, and about 0 for somebody who answers otherwise.
+    """
+    utilities = np.stack([posterior.mean for posterior in model.posteriors_])
+    middle = utilities.mean(axis=0)
+    _, strength, directions = np.linalg.svd(utilities - middle, full_matrices=False)
+    common = middle - directions[0] * (directions[0] @ middle)
+    second = directions[1] if len(strength) > 2 else common
+    data, group = model.comparisons_, model.membership_.argmax(axis=1)
+    decided = ~data.tie
+    winner, loser, user = (x[decided] for x in (data.winner, data.loser, data.user))
+    n, places = len(data.users), []
+    for along in (directions[0], second):
+        lead = data.count[decided] * (along[winner] - along[loser])
+        size = np.bincount(user, np.abs(lead), minlength=n)
+        places.append(np.bincount(user, lead, minlength=n) / np.maximum(size, 1e-12))
+    return [
+        {"participant": who, "x": round(float(x), 3), "y": round(float(y), 3), "group": int(g)}
+        for who, x, y, g in zip(data.users, *places, group, strict=True)
+        if who in people
+    ]
 
 
 def best_questions(
@@ -364,7 +469,14 @@ def best_questions(
     """
     rng = np.random.default_rng(seed)
     # in random order, so that of pairs that are equally good any may come first
-    part = rng.permutation(len(items))[:MOST_ITEMS]
+    part = rng.permutation(len(items))
+    if len(part) > MOST_ITEMS:
+        size = min(MOST_ITEMS, max(config.size + 1, int(np.sqrt(2.0 * SCORES / max(1, k)))))
+        if config.goal != "order":  # half of it are those that may be best
+            hopeful = belief.mean[part] + np.sqrt(belief.var[part])
+            part = part[np.argsort(-hopeful, kind="stable")]
+            part[size // 2 :] = rng.permutation(part[size // 2 :])
+        part = part[:size]
     belief, items = ask.Joint.of(ask.Part(belief, part)), [items[i] for i in part]
     place = {item: position for position, item in enumerate(items)}
     held = [
@@ -385,17 +497,20 @@ def best_questions(
     n = min(k, int(np.count_nonzero(pool.open)))
     pairs = too_even[: k - n]
     if n:
-        chosen = ask.choose(belief, pool, n, config.criterion, 0.0, rng, pending=open_pairs)
+        chosen = ask.choose(belief, pool, n, config.asked_by, 0.0, rng, pending=open_pairs)
         pairs = np.concatenate([chosen, pairs])
     sets = pairs.tolist() if config.size == 2 else ask.grow(belief, pairs, config.size, rng)
     return [tuple(items[i] for i in one) for one in sets]
 
 
-def p_first(belief: ask.Belief, items: Sequence[str], question: Sequence[str]) -> float | None:
-    """P(the first of two items is preferred), a tie counted half; None for larger questions."""
-    if len(question) != 2 or not set(question) <= set(items):
+def p_first(belief: ask.Belief, place: Mapping[str, int], question: Sequence[str]) -> float | None:
+    """P(the first of two items is preferred), a tie counted half; None for larger questions.
+
+    place: the items' positions in the belief.
+    """
+    if len(question) != 2 or not set(question) <= place.keys():
         return None
-    first, second = (np.array([items.index(item)]) for item in question)
+    first, second = (np.array([place[item]]) for item in question)
     return float(_p_first(belief, first, second)[0])
 
 
@@ -415,13 +530,14 @@ def top_up(
     """
     config, record = learner.config, learner.record
     items, short = record.active(), max(0, stock - queue.stock)
+    place = {item: position for position, item in enumerate(items)}
     wanted = sorted(
         (have, person, len(keys) + have - queue.prepared[person])
         for person, keys in asked.items()
         for have in range(queue.prepared[person], config.ahead)
     )
     is_personal = config.model == "personal" and learner.model is not None
-    beliefs: dict[str | None, ask.Joint] = {None: learner.belief()}
+    beliefs: dict[str | None, ask.Belief] = {None: learner.belief()}
     known = {person: set(keys) for person, keys in asked.items()}
     # with so many, everybody finds enough that they were not asked
     most_asked = max(map(len, known.values()), default=0)
@@ -437,7 +553,7 @@ def top_up(
 
     def prepare(person: str | None, kind: str, found: tuple[str, ...] | None) -> None:
         if found is not None:
-            p = p_first(beliefs.get(person, beliefs[None]), items, found)
+            p = p_first(beliefs.get(person, beliefs[None]), place, found)
             made.append(Prepared(person, found, config.format, kind, p))
             held.add(pair_key(found))
 
@@ -500,12 +616,23 @@ class Worker:
         it = self.database.read(studies.get, self.study)
         news = may_learn and self._catch_up(it)
         made = self._prepare(it) if it.state == RUNNING else 0
+        shown = self._preview()
         # while idle, and every IMAGINE_SECONDS in a busy study
         may_imagine = not (news or made) or time.monotonic() >= self.imagine_due
         imagined = may_imagine and self._imagine()
         grouped = self._look_for_groups(is_idle=not (news or made or imagined))
         saved = self._save(it)
-        return bool(news or made or imagined or grouped or saved)
+        return bool(news or made or shown or imagined or grouped or saved)
+
+    def _preview(self) -> bool:
+        """Work out what the ranking would be if somebody was excluded or brought back."""
+        wanted = self.database.read(learning.wanted_preview, self.study)
+        if wanted is None:
+            return False
+        changed = dict.fromkeys(wanted.people, wanted.excluded)
+        ranking = replayed(self.database, self.study, changed=changed).ranking()
+        self.database.write(learning.save_preview, self.study, wanted.id, ranking)
+        return True
 
     def _catch_up(self, it: Study) -> bool:
         learner = self.learner
@@ -516,8 +643,9 @@ class Worker:
         if it.seq == seq:
             return False
         events = self.database.read(studies.events_after, self.study, seq)
-        if any(event.kind == ERASE and event.payload["events"] for event in events):
-            self.recover()  # the model and its hyperparameters may depend on erased answers
+        erased = any(event.kind == ERASE and event.payload["events"] for event in events)
+        if erased or any(event.kind == EXCLUDE for event in events):
+            self.recover()  # the model and its hyperparameters may depend on these answers
             return True
         if any(event.kind == ADD_ITEM for event in events):
             items = self.database.read(studies.items_of, self.study)
@@ -593,13 +721,15 @@ class Worker:
         self.database.write(job)
         self.snapshot_seq = seq
         took = time.monotonic() - begun
+        told = {"study": self.study, "seq": seq, "seconds": round(took, 3)}
+        tell("snapshot_written", "snapshot of {study} at event {seq}: {seconds} s", DEBUG, **told)
         self.snapshot_due = begun + max(SNAPSHOT_SECONDS, took / SUMMARY_SHARE)
         return True
 
     def summary(self) -> dict[str, Any]:
         """The state of knowledge, for the owner's page."""
         learner = self.learner
-        answers = list(learner.record.answers.values())
+        answers, standing = learner.record.answers.values(), learner.record.standing()
         skips = [event.participant for event in learner.record.skipped.values()]
         verdict = learner.verdict()
         return {
@@ -608,7 +738,7 @@ class Worker:
             "ranking": learner.ranking(),
             "stop": None if verdict is None else verdict._asdict(),
             "left": self.left,
-            "calibration": quality.calibration(answers),
+            "calibration": quality.calibration(standing),
             "raters": quality.raters(answers, skips, learner.config),
             "communities": self.groups[1],
             "learned_at": learner.learned.at,
@@ -622,11 +752,17 @@ def work(database: Database, stop: Flag) -> None:
     warming = Thread(target=warm_up, name="warm up", daemon=True)
     while not stop.is_set():
         busy = False
-        for study in database.read(studies.names):
-            if study not in workers:
-                workers[study] = Worker(database, study)
-            # a fit would wait for these imports, and participants for the fit
-            busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        try:
+            for study in database.read(studies.names):
+                if study not in workers:
+                    workers[study] = Worker(database, study)
+                # a fit would wait for these imports, and participants for the fit
+                busy = workers[study].step(may_learn=not warming.is_alive()) or busy
+        except (OperationalError, OSError) as error:
+            # a disk that is full, a database that restarts: what is known stays
+            why = type(error).__name__
+            tell("model_waits", "the model waits for its database: {why}", WARNING, why=why)
+            stop.wait(AWAY_SECONDS)
         if warming.ident is None:  # the first questions wait in the queue
             warming.start()
         pause = IDLE_SECONDS if busy else min(1.2 * pause, LONGEST_IDLE)

@@ -7,11 +7,12 @@ transaction (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock), so that eve
 in the order of their numbers.
 """
 
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -63,6 +64,10 @@ class Database:
                 f"the database is {self.url.get_backend_name()}: it must be sqlite or postgresql"
             )
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            # SQLite gives its log the same mode; where this fails, it says why
+            with suppress(OSError):
+                os.close(os.open(str(self.url.database), os.O_RDWR | os.O_CREAT, 0o600))
         self._readers = _engine(self.url, "BEGIN", durable)
         self._writers = _engine(self.url, "BEGIN IMMEDIATE", durable)
         self._jobs: queue.SimpleQueue[tuple[Job[[], Any], Future[Any]] | None] = queue.SimpleQueue()
@@ -89,6 +94,11 @@ class Database:
         future: Future[T] = Future()
         self._jobs.put((lambda conn: job(conn, *args, **options), future))
         return future
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait for the writer thread."""
+        return self._jobs.qsize()
 
     def migrate(self) -> None:
         """Bring the tables to the newest version."""
@@ -133,7 +143,7 @@ class Database:
         if not self.is_sqlite or fcntl is None:
             yield
             return
-        with Path(f"{self.url.database}-lock").open("w") as file:
+        with os.fdopen(os.open(f"{self.url.database}-lock", os.O_RDWR | os.O_CREAT, 0o600)) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -143,7 +153,10 @@ class Database:
             batch = [self._jobs.get()]
             while len(batch) < LARGEST_BATCH and not self._jobs.empty():
                 batch.append(self._jobs.get())
-            self._commit([entry for entry in batch if entry is not None])
+            # who has gone away meanwhile has cancelled theirs
+            kept = [e for e in batch if e is not None and e[1].set_running_or_notify_cancel()]
+            if kept:
+                self._commit(kept)
 
     def _commit(self, batch: list[tuple[Job[[], Any], "Future[Any]"]]) -> None:
         """Run jobs in one transaction. Each may fail alone; results are set after the commit."""

@@ -8,14 +8,16 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from penchant.study import questions as rules
-from penchant.study.events import ANSWER, ERASE, SKIP, WITHDRAW
+from penchant.study.events import ANSWER, ERASE, EXCLUDE, SKIP, WITHDRAW
 from penchant.study.questions import ANSWERED, CHECK, OPEN, RANDOM, SKIPPED, Prepared
-from penchant.study.refusals import ParticipantRefusal
+from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import studies
 from penchant.study.store import tables as t
-from penchant.study.store.studies import RUNNING
+from penchant.study.store.studies import CLOSED, RUNNING
 from penchant.study.store.tables import new_id
 
+MOST_LOOKED_AT = 300
+"""Of the items asked about least, for a question without the model."""
 PRESENT_SECONDS = 180.0
 """Seconds since the last request within which a person counts as present."""
 
@@ -29,27 +31,41 @@ def join(
     external_id_hash: str | None = None,
     consent: bool = False,
     known: str | None = None,
+    said_first: dict[str, Any] | None = None,
+    screened_out: bool = False,
+    new: str | None = None,
 ) -> str:
     """Add a participant and return their id.
 
     known: the participant of the browser's cookie. A panel's participant who returns is recognised
     by this cookie. A panel's id is no secret, so it alone gives no access to earlier answers; a
-    participant without answers is replaced by a new one.
+    participant without answers is replaced by a new one. Whoever was screened out stays so.
+    said_first: answers to the questions before the first item. new: the id of a form that makes one
+    participant, however often it is sent.
     """
     it = studies.get(conn, study)
     if it.config.consent and not consent:
         raise ParticipantRefusal("bad", "consent")
     p = t.participant.c
+    for one in filter(None, (known, new)):
+        here = conn.execute(t.PARTICIPANT, {"who": one, "in_study": study}).first()
+        if here is None or (one != new and not here.screened_out):
+            continue
+        if here.external_id_hash == external_id_hash:
+            return one
+        if one == new:
+            raise ParticipantRefusal("conflict", "other_browser")
     if external_id_hash is not None:
-        same = sa.select(p.id).where(p.study == study, p.external_id_hash == external_id_hash)
-        before = conn.execute(same).scalar()
+        same = sa.select(p.id, p.screened_out)
+        mine = (p.study == study, p.external_id_hash == external_id_hash)
+        before = conn.execute(same.where(*mine)).first()
         if before is not None:
-            if before == known:
-                return str(before)
-            theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before)
-            if conn.execute(theirs).first() is not None:
+            if before.id == known:
+                return str(before.id)
+            theirs = sa.select(t.event.c.seq).where(t.event.c.participant == before.id)
+            if before.screened_out or conn.execute(theirs).first() is not None:
                 raise ParticipantRefusal("conflict", "other_browser")
-            _remove(conn, before)
+            _remove(conn, before.id)
     if it.state != RUNNING:
         raise ParticipantRefusal(it.state, it.state)
     invite = None
@@ -60,10 +76,11 @@ def join(
         conn.execute(used.values(uses_left=i.uses_left - 1))
     elif not it.config.open_link:
         raise ParticipantRefusal("token", "invitation")
-    person = new_id()
+    person = new or new_id()
     row = {"id": person, "study": study, "joined": now, "last_seen": now}
     row["kind"] = "panel" if external_id_hash else "invited" if invite else "anonymous"
     row |= {"invite": invite and invite.id, "external_id_hash": external_id_hash}
+    row |= {"said_first": said_first or None, "screened_out": screened_out}
     conn.execute(t.participant.insert(), row | {"consent": now if consent else None})
     return person
 
@@ -94,15 +111,61 @@ def erase(conn: Connection, study: str, person: str, now: float) -> int:
     return gone
 
 
+@dataclass(frozen=True)
+class Exclusion:
+    """Some people to exclude, or to bring back. answers: how many of theirs stand."""
+
+    people: list[str]
+    excluded: bool
+    answers: int
+
+
+def exclusion(conn: Connection, study: str, people: Sequence[str], excluded: bool) -> Exclusion:
+    """What excluding these people, or bringing them back, would change."""
+    p, e = t.participant.c, t.event.c
+    here = sa.select(p.id, p.excluded).where(p.study == study, p.id.in_(people))
+    was = {row.id: row.excluded for row in conn.execute(here)}
+    if not was.keys() >= set(people):
+        raise Refusal("unknown", "some of these people are not in this study: load the page again")
+    changed = [person for person in dict.fromkeys(people) if was[person] != excluded]
+    theirs = sa.select(sa.func.count()).where(
+        e.participant.in_(changed), e.live, e.kind == ANSWER, e.study == study
+    )
+    return Exclusion(changed, excluded, conn.execute(theirs).scalar_one())
+
+
+def exclude(
+    conn: Connection, study: str, people: Sequence[str], excluded: bool, now: float
+) -> Exclusion:
+    """Exclude people from what the model learns, or bring them back; their answers stay."""
+    change = exclusion(conn, study, people, excluded)
+    p, s = t.participant.c, t.snapshot.c
+    if change.people:
+        theirs = t.participant.update().where(p.id.in_(change.people))
+        conn.execute(theirs.values(excluded=excluded))
+        # hyperparameters were learned with the others
+        unlearned = {"model": b"", "learned_at": 0}
+        conn.execute(t.snapshot.update().where(s.study == study).values(unlearned))
+    for person in change.people:  # an event each, which goes when the person is erased
+        who = {"participant": person, "live": False}
+        studies.append(conn, study, EXCLUDE, {"excluded": excluded}, now, **who)
+    return change
+
+
 def of_present(conn: Connection, study: str, summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without the rows of erased people."""
     present = studies.people_of(conn, study)
-    rows = summary.get("raters", [])
-    return {**summary, "raters": [row for row in rows if row["participant"] in present]}
+    rows, known = summary.get("raters", []), summary.get("communities") or {}
+    kept = {**summary, "raters": [row for row in rows if row["participant"] in present]}
+    if "map" in known:
+        points = [point for point in known["map"] if point["participant"] in present]
+        kept["communities"] = {**known, "map": points}
+    return kept
 
 
 def _remove(conn: Connection, person: str) -> int:
     conn.execute(t.question.delete().where(t.question.c.participant == person))
+    conn.execute(t.suggestion.delete().where(t.suggestion.c.participant == person))
     conn.execute(t.participant.delete().where(t.participant.c.id == person))
     return conn.execute(t.event.delete().where(t.event.c.participant == person)).rowcount
 
@@ -112,6 +175,7 @@ def participants_of(conn: Connection, study: str, now: float) -> list[dict[str, 
     p = t.participant.c
     is_here = (p.last_seen > now - PRESENT_SECONDS).label("here")
     query = sa.select(p.id, p.kind, p.joined, t.N_ANSWERS, is_here)
+    query = query.add_columns(p.excluded, p.screened_out, p.finished, p.said_first)
     rows = conn.execute(query.where(p.study == study).order_by(p.joined))
     return [dict(row._mapping) for row in rows]
 
@@ -129,7 +193,8 @@ class Turn:
     """The next questions of a participant.
 
     answers: how many they gave. ran_out: no question is left, though they are below their limit.
-    undo: the question whose answer they may withdraw.
+    undo: the question whose answer they may withdraw. screened_out: there are no questions for
+    them.
     """
 
     questions: list[Any]
@@ -137,6 +202,7 @@ class Turn:
     finished: bool
     ran_out: bool
     undo: str | None
+    screened_out: bool = False
 
 
 def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
@@ -144,8 +210,11 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
     it = studies.get(conn, study)
     here = participant(conn, study, person)
     undo = here.last_answered if it.config.undo else None
+    if here.screened_out:
+        return Turn([], here.answers, True, False, None, screened_out=True)
     finished = rules.is_finished(it.config, here.answers, now - here.joined)
     if it.state != RUNNING or finished:
+        _note_end(conn, person, here, finished or it.state == CLOSED, now)
         return Turn([], here.answers, finished, False, undo)
     if it.config.answers_per_person is not None:
         n = min(n, it.config.answers_per_person - here.answers)
@@ -160,7 +229,16 @@ def turn(conn: Connection, study: str, person: str, n: int, now: float) -> Turn:
         if row is None:
             break
         found.append(row)
+    _note_end(conn, person, here, not found, now)
     return Turn(found, here.answers, not found, not found, undo)
+
+
+def _note_end(conn: Connection, person: str, here: Any, ended: bool, now: float) -> None:
+    """Note when somebody who answered reached the end, for the owner's list of a panel."""
+    if ended and here.answers and here.finished is None:
+        conn.execute(
+            t.participant.update().where(t.participant.c.id == person).values(finished=now)
+        )
 
 
 def _balanced_random(
@@ -168,7 +246,8 @@ def _balanced_random(
 ) -> Any:
     """A question about the items asked about least, for when nothing is prepared."""
     i, q = t.item.c, t.question.c
-    rows = conn.execute(sa.select(i.id, i.asked).where(i.study == it.id, i.active)).all()
+    least = sa.select(i.id, i.asked).where(i.study == it.id, i.active).order_by(i.asked)
+    rows = conn.execute(least.limit(MOST_LOOKED_AT)).all()
     asked = set(conn.execute(sa.select(q.pair).where(q.participant == person)).scalars())
     question = new_id()
     rng = rules.draw("fallback", question)
@@ -182,9 +261,9 @@ def _balanced_random(
 
 
 def count_asked(conn: Connection, items: Sequence[str]) -> None:
-    """Count that a question is about these items."""
-    i = t.item.c
-    conn.execute(t.item.update().where(i.id.in_(items)).values(asked=i.asked + 1))
+    """Count for each of these items that a question is about it."""
+    if items:
+        conn.execute(t.COUNT_ASKED, [{"which": item} for item in items])
 
 
 def question_row(chosen: Prepared, question: str, study: str, at: float) -> dict[str, Any]:
@@ -277,3 +356,19 @@ def _asked(conn: Connection, study: str, person: str, question: str) -> tuple[An
     if row is None:
         raise ParticipantRefusal("unknown", "question")
     return row, conn.execute(t.LIVE_ANSWER, asked).scalar()
+
+
+def data_of(
+    conn: Connection, study: str, person: str
+) -> tuple[studies.Study, dict[str, Any], list[Any], list[Any]]:
+    """What is kept of a person: the study, their row, their questions, their answers and skips."""
+    participant(conn, study, person)
+    p, q, e = t.participant.c, t.question.c, t.event.c
+    row = conn.execute(sa.select(t.participant).where(p.id == person)).one()
+    asked = conn.execute(sa.select(t.question).where(q.participant == person)).all()
+    mine = sa.select(t.event).where(e.participant == person, e.kind.in_((ANSWER, SKIP)))
+    said = conn.execute(mine.order_by(e.seq)).all()
+    s = t.suggestion.c
+    suggested = conn.execute(sa.select(s.text).where(s.participant == person)).scalars()
+    about = {**row._mapping, "suggestions": list(suggested)}
+    return studies.get(conn, study), about, list(asked), list(said)

@@ -1,8 +1,10 @@
 """Jobs about a study as a whole: its settings, items, invites and events."""
 
+import gc
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -12,7 +14,7 @@ from sqlalchemy import Connection
 
 from penchant.errors import DataError
 from penchant.study.config import Config
-from penchant.study.events import ADD_ITEM, IMPORT, RETIRE, STATE, Event
+from penchant.study.events import ADD_ITEM, IMPORT, RESTORE, RETIRE, STATE, Event
 from penchant.study.questions import PREPARED
 from penchant.study.refusals import ParticipantRefusal, Refusal
 from penchant.study.store import tables as t
@@ -27,12 +29,14 @@ class NewItem:
     """An item to add; its fields are columns of the table.
 
     media: text, markdown, html, image, audio or video. body: the text, or the media file's name.
+    caption: text under an image, audio or video.
     """
 
     name: str
     media: str = "text"
     body: str = ""
     features: dict[str, float] = field(default_factory=dict)
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,10 @@ def change_config(conn: Connection, study: str, changes: dict[str, Any]) -> Conf
     for name in ("format", "size", "model"):
         if name in changes and changes[name] != getattr(before, name):
             raise Refusal("bad", f"{name} cannot change while a study runs: begin another study")
-    config = Config.from_json({**before.to_json(), **changes})
+    values = before.to_json()
+    if "stop_top" in changes and before.goal == "best":
+        del values["goal"]  # it follows
+    config = Config.from_json({**values, **changes})
     conn.execute(t.study.update().where(t.study.c.id == study).values(config=config.to_json()))
     return config
 
@@ -110,12 +117,40 @@ def append(
     return seq
 
 
+def append_all(
+    conn: Connection, study: str, kind: str, payloads: Sequence[dict[str, Any]], at: float
+) -> None:
+    """Append events of one kind that nobody's question asked for: at once, as they may be many."""
+    number = t.study.update().where(t.study.c.id == study)
+    number = number.values(seq=t.study.c.seq + len(payloads))
+    last = int(conn.execute(number.returning(t.study.c.seq)).scalar_one())
+    row = {"study": study, "kind": kind, "at": at, "live": True}
+    row |= dict.fromkeys(("participant", "question", "ms"))
+    first = last - len(payloads) + 1
+    rows = [row | {"seq": seq, "payload": payload} for seq, payload in enumerate(payloads, first)]
+    if rows:
+        conn.execute(t.INSERT_EVENT, rows)
+
+
 def events_after(conn: Connection, study: str, seq: int = 0) -> list[Event]:
     """All events after a number, in order."""
     e = t.event.c
     query = sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
-    rows = conn.execute(query.where(e.study == study, e.seq > seq).order_by(e.seq))
-    return [Event(*row) for row in rows]
+    with uncollected():
+        rows = conn.execute(query.where(e.study == study, e.seq > seq).order_by(e.seq))
+        return [Event(*row) for row in rows]
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No search for garbage meanwhile: with a million new objects it takes longer than all else."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float) -> list[str]:
@@ -123,7 +158,7 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
     known = items_of(conn, study)
     taken = {row.name for row in known}
     columns = set(known[0].features) if known else set(items[0].features) if items else set()
-    ids = []
+    rows = []
     for position, new in enumerate(items, start=len(known)):
         if not new.name.strip():
             raise Refusal("bad", f"item {position + 1} has no name: every item needs one")
@@ -136,18 +171,18 @@ def add_items(conn: Connection, study: str, items: Sequence[NewItem], at: float)
                 f"{sorted(columns)}; give each of them",
             )
         taken.add(new.name)
-        ids.append(new_id())
         row = {**vars(new), "body": new.body or new.name, "active": True, "asked": 0}
-        conn.execute(t.item.insert().values(id=ids[-1], study=study, position=position, **row))
-        append(conn, study, ADD_ITEM, {"item": ids[-1]}, at)
+        rows.append(row | {"id": new_id(), "study": study, "position": position})
+    ids = [row["id"] for row in rows]
+    if rows:
+        conn.execute(t.item.insert(), rows)
+    append_all(conn, study, ADD_ITEM, [{"item": item} for item in ids], at)
     return ids
 
 
 def retire(conn: Connection, study: str, item: str, at: float) -> None:
     """Retire an item: it is not asked about any more, its answers stay."""
-    active = {row.id: row.active for row in items_of(conn, study)}
-    if item not in active:
-        raise Refusal("unknown", "there is no such item in this study")
+    active = _activity(conn, study, item)
     if not active[item]:
         return
     if sum(active.values()) - 1 < get(conn, study).config.size:
@@ -158,6 +193,24 @@ def retire(conn: Connection, study: str, item: str, at: float) -> None:
     gone = [row.id for row in conn.execute(prepared) if item in row.shown]
     conn.execute(t.question.delete().where(q.id.in_(gone)))
     append(conn, study, RETIRE, {"item": item}, at)
+
+
+def restore(conn: Connection, study: str, item: str, at: float) -> None:
+    """Bring a retired item back: it may be asked about again."""
+    if _activity(conn, study, item)[item]:
+        return
+    conn.execute(t.item.update().where(t.item.c.id == item).values(active=True))
+    append(conn, study, RESTORE, {"item": item}, at)
+
+
+def _activity(conn: Connection, study: str, item: str) -> dict[str, bool]:
+    """Which items are active; a refusal if a certain one is not there."""
+    i = t.item.c
+    rows = conn.execute(sa.select(i.id, i.active).where(i.study == study)).all()
+    active = {row.id: row.active for row in rows}
+    if item not in active:
+        raise Refusal("unknown", "there is no such item in this study")
+    return active
 
 
 def items_of(conn: Connection, study: str) -> list[Any]:
@@ -197,7 +250,7 @@ def import_answers(
         before = sa.select(e.payload).where(e.study == study, e.kind == IMPORT)
         for payload in conn.execute(before).scalars():
             here[_answer_key(payload["items"], payload)] += payload["count"]
-    n_rows = 0
+    new = []
     for row in rows:
         unknown = [name for name in row["items"] if name not in ids]
         if unknown:
@@ -211,10 +264,10 @@ def import_answers(
         here[key] -= known
         if known == row["count"]:
             continue
-        new = {"items": items, "kind": "normal", "count": row["count"] - known}
-        append(conn, study, IMPORT, {"is_ordered": False} | row | new, at)
-        n_rows += 1
-    return n_rows
+        rest = {"items": items, "kind": "normal", "count": row["count"] - known}
+        new.append({"is_ordered": False} | row | rest)
+    append_all(conn, study, IMPORT, new, at)
+    return len(new)
 
 
 def _answer_key(items: Sequence[str], answer: dict[str, Any]) -> Any:

@@ -23,6 +23,8 @@ study = sa.Table(
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+    # when and where the last backup was written, and how large it is
+    sa.Column("backup", sa.JSON(none_as_null=True)),
 )
 
 item = sa.Table(
@@ -37,6 +39,7 @@ item = sa.Table(
     sa.Column("features", sa.JSON, nullable=False),
     sa.Column("active", sa.Boolean, nullable=False),
     sa.Column("asked", sa.Integer, nullable=False),
+    sa.Column("caption", sa.Text, nullable=False, server_default=""),
     sa.UniqueConstraint("study", "name", name="item_name"),
 )
 
@@ -64,6 +67,11 @@ participant = sa.Table(
     sa.Column("consent", sa.Double),
     sa.Column("joined", sa.Double, nullable=False),
     sa.Column("last_seen", sa.Double, nullable=False),
+    # what they said before the first item; whether that ended it; when they reached the end
+    sa.Column("said_first", sa.JSON(none_as_null=True)),
+    sa.Column("screened_out", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("finished", sa.Double),
+    sa.Column("excluded", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("study", "external_id_hash", name="participant_external"),
 )
 
@@ -119,6 +127,43 @@ snapshot = sa.Table(
     sa.Column("learned_at", sa.BigInteger, nullable=False),
     sa.Column("summary", sa.JSON, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+    # SQLite reads past a model of many MB to find the time
+    sa.Index("snapshot_time", "study", "seq", "created"),
+)
+
+progress = sa.Table(
+    "progress",
+    metadata,
+    sa.Column("study", sa.String(64), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("answers", sa.BigInteger, nullable=False),
+    sa.Column("level", sa.Double, nullable=False),
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+)
+
+suggestion = sa.Table(
+    "suggestion",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("study", sa.String(64), nullable=False),
+    sa.Column("participant", sa.String(64), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Index("suggestion_of_study", "study", "state", "created"),
+)
+
+
+preview = sa.Table(
+    "preview",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("study", sa.String(64), nullable=False),
+    sa.Column("people", sa.JSON, nullable=False),
+    sa.Column("excluded", sa.Boolean, nullable=False),
+    sa.Column("ranking", sa.JSON(none_as_null=True)),
+    sa.Column("created", sa.Double, nullable=False),
 )
 
 
@@ -162,7 +207,8 @@ _last = (
     .limit(1)
 )
 PARTICIPANT = sa.select(
-    _p.invite, _p.joined, N_ANSWERS, _last.scalar_subquery().label("last_answered")
+    *(_p.invite, _p.joined, N_ANSWERS, _last.scalar_subquery().label("last_answered")),
+    *(_p.screened_out, _p.finished, _p.external_id_hash),
 ).where(_p.id == _who, _p.study == _study)
 
 SEEN = participant.update().where(_p.id == _who).values(last_seen=sa.bindparam("at"))
@@ -202,3 +248,4 @@ QUESTION = sa.select(question).where(_q.id == _which, _q.study == _study, _q.par
 LIVE_ANSWER = sa.select(_e.seq).where(_e.question == _which, _e.live)
 SET_QUESTION = question.update().where(_q.id == _which).values(state=sa.bindparam("to_state"))
 INSERT_EVENT = event.insert()
+COUNT_ASKED = item.update().where(item.c.id == _which).values(asked=item.c.asked + 1)

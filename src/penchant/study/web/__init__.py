@@ -17,11 +17,13 @@ from starlette.exceptions import HTTPException
 
 import penchant
 from penchant.errors import DataError
-from penchant.study.folder import Folder
+from penchant.study.folder import NUMBERS, Folder
 from penchant.study.items import find_media
+from penchant.study.logs import Seldom
 from penchant.study.refusals import STATUS, ParticipantRefusal, Refusal
 from penchant.study.store import studies
-from penchant.study.web import owner, participant
+from penchant.study.web import health, owner, pages, panels, participant, public
+from penchant.study.web.metrics import Counts, Watch
 from penchant.study.web.safety import SANDBOX_POLICY, Rate, Safety, shared_numbers
 from penchant.study.web.site import Site, language, page, site_of
 
@@ -29,13 +31,20 @@ __all__ = ["Rate", "create_app", "shared_numbers"]
 
 RETRY_AFTER = {429: "5", 503: "1"}
 """Seconds, by status."""
-log = logging.getLogger("penchant.study")
 
 
 def create_app(
-    folder: Folder, now: Callable[[], float] = time.time, *, migrate: bool = True
+    folder: Folder,
+    now: Callable[[], float] = time.time,
+    *,
+    migrate: bool = True,
+    metrics: int = 0,
+    number: int = 0,
 ) -> FastAPI:
-    """The application: `uvicorn` serves it, tests call it."""
+    """The application: `uvicorn` serves it, tests call it.
+
+    metrics: how many web processes count for /metrics, 0 if it is off. number: which one this is.
+    """
     database = folder.open(migrate=migrate)
 
     @asynccontextmanager
@@ -52,8 +61,15 @@ def create_app(
     )
     app.state.site = Site(folder, database, now)
     app.state.open_streams = 0
+    counts = Counts(folder.path / NUMBERS, metrics, number) if metrics else Counts()
+    app.state.counts = counts if metrics else None
     app.add_middleware(Safety)
-    for router in (participant.router, owner.pages, owner.router, owner.health):
+    app.state.seldom = Seldom()
+    app.add_middleware(Watch, counts=counts, database=database, seldom=app.state.seldom)
+    app.include_router(panels.router)  # before the owner's pages by name
+    for router in (participant.router, pages.router, pages.lists, owner.router, health.router):
+        app.include_router(router)
+    for router in (public.router, public.suggestions):
         app.include_router(router)
     app.get("/", include_in_schema=False)(_home)
     app.get("/media/page/{item}", include_in_schema=False)(_html_item)
@@ -86,6 +102,7 @@ async def _html_item(item: str, request: Request) -> Response:
     if not rows or rows[0].media != "html":
         raise Refusal("unknown", "there is no such file")
     headers = {"Content-Security-Policy": SANDBOX_POLICY}
+    request.state.frames = await site_of(request).frames(rows[0].study)
     return Response(rows[0].body, media_type="text/html; charset=utf-8", headers=headers)
 
 
@@ -118,5 +135,5 @@ async def _unavailable(request: Request, error: Any) -> Response:
     """The database or the disk is not available: 503, and a retry loses nothing."""
     # messages of errors may hold what was sent
     why = error.strerror if isinstance(error, OSError) else type(error.orig).__name__
-    log.error("unavailable: %s", why)
+    request.app.state.seldom.tell("unavailable", "unavailable: {why}", logging.ERROR, why=why)
     return await _explain(request, ParticipantRefusal("unavailable", "away"))

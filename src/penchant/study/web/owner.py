@@ -1,10 +1,10 @@
-"""The owner's side: a JSON interface (bearer token or cookie), signing in, the dashboard."""
+"""The owner's side: a JSON interface (bearer token or cookie); its pages are in `pages`."""
 
 import asyncio
-import json
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -14,11 +14,11 @@ from starlette.background import BackgroundTask
 
 from penchant.study.folder import backup_to, read_votes, write_votes
 from penchant.study.items import LARGEST_FILE, LARGEST_TEXT, store_media
-from penchant.study.refusals import Refusal
-from penchant.study.store import participants, reports, studies
+from penchant.study.refusals import Refusal, check_language
+from penchant.study.store import learning, participants, reports, studies
 from penchant.study.store.studies import NewItem
 from penchant.study.web.participant import StudyName
-from penchant.study.web.site import Site, form_of, language, page, site_of
+from penchant.study.web.site import Site, site_of
 
 
 async def owner_site(study: StudyName, request: Request) -> Site:
@@ -31,6 +31,8 @@ async def owner_site(study: StudyName, request: Request) -> Site:
 Owned = Annotated[Site, Depends(owner_site)]
 router = APIRouter(prefix="/api/studies/{study}", tags=["owner"])
 Id = Annotated[str, Field(min_length=1, max_length=64)]
+PREVIEW_SECONDS = 120.0
+"""Longest wait for a preview: in big studies the model process may be learning."""
 
 
 class Changes(BaseModel):
@@ -59,6 +61,14 @@ class InviteIn(BaseModel):
     days: float | None = Field(None, gt=0, le=3650)
 
 
+class Exclude(BaseModel):
+    """People to exclude from what the model learns, or to bring back."""
+
+    people: list[Annotated[str, Field(max_length=64)]] = Field(min_length=1, max_length=10_000)
+    excluded: bool = True
+    preview: bool = False
+
+
 @router.get("")
 async def get_study(study: StudyName, site: Owned) -> responses.JSONResponse:
     """Settings, counts, ranking, raters, calibration."""
@@ -70,6 +80,7 @@ async def get_study(study: StudyName, site: Owned) -> responses.JSONResponse:
 async def change_study(study: StudyName, changes: Changes, site: Owned) -> responses.JSONResponse:
     """Pause, run or close it; change settings."""
     now = site.now()
+    check_language(str(changes.config.get("language", "auto")))
 
     def job(conn: Any) -> None:
         if changes.config:
@@ -106,12 +117,13 @@ async def upload_item(
     medium: Annotated[str, Form(pattern="^(image|audio|video)$")],
     file: Annotated[UploadFile, File()],
     features: Annotated[Json[dict[str, FiniteFloat]] | None, Form()] = None,
+    caption: Annotated[str, Form(max_length=LARGEST_TEXT)] = "",
 ) -> dict[str, list[str]]:
     """Add one item that is a file, its features as JSON; the client's name and type are ignored."""
     content = await file.read(LARGEST_FILE + 1)
     given = (content, FilePath(file.filename or "").suffix, medium, "the file")
     stored = await asyncio.to_thread(store_media, site.folder.media, *given)
-    new = [NewItem(name, medium, stored, features or {})]
+    new = [NewItem(name, medium, stored, features or {}, caption)]
     try:
         return {"ids": await site.write(studies.add_items, study, new, site.now())}
     except Refusal:
@@ -124,6 +136,13 @@ async def retire_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]
     """Retire an item: it is not asked about any more."""
     await site.write(studies.retire, study, item, site.now())
     return {"retired": item}
+
+
+@router.post("/items/{item}/restore")
+async def restore_item(study: StudyName, item: Id, site: Owned) -> dict[str, str]:
+    """Bring a retired item back."""
+    await site.write(studies.restore, study, item, site.now())
+    return {"restored": item}
 
 
 @router.get("/invites")
@@ -163,6 +182,38 @@ async def list_participants(study: StudyName, site: Owned) -> list[dict[str, Any
     return await site.read(participants.participants_of, study, site.now())
 
 
+@router.post("/participants/exclude")
+async def exclude(study: StudyName, wanted: Exclude, site: Owned) -> responses.JSONResponse:
+    """Exclude people from what the model learns, or bring them back; their answers stay.
+
+    A preview changes nothing. Its ranking is what the model would say.
+    """
+    given = (study, wanted.people, wanted.excluded)
+    ranking: list[dict[str, Any]] = []
+    if wanted.preview:
+        change = await site.read(participants.exclusion, *given)
+        ranking = await _preview(site, study, change)
+    else:
+        change = await site.write(participants.exclude, *given, site.now())
+    effect = {"answers": change.answers, "people": len(change.people), "ranking": ranking}
+    return responses.JSONResponse(effect)
+
+
+async def _preview(site: Site, study: str, change: participants.Exclusion) -> list[dict[str, Any]]:
+    """The ranking that the model process works out for a change, when it gets to it."""
+    wanted = await site.write(learning.want_preview, study, change, site.now())
+    ends = time.monotonic() + PREVIEW_SECONDS
+    try:
+        while time.monotonic() < ends:
+            ranking = await site.read(learning.preview, wanted)
+            if ranking is not None:
+                return ranking
+            await asyncio.sleep(0.2)
+    finally:
+        await site.write(learning.end_preview, wanted)
+    raise Refusal("unavailable", "the model process did not answer: try again in a minute")
+
+
 @router.delete("/participants/{person}")
 async def erase(study: StudyName, person: Id, site: Owned) -> dict[str, int]:
     """Erase a person and all their data."""
@@ -183,7 +234,12 @@ async def export(
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
 ) -> responses.FileResponse:
     """All answers that were not withdrawn, as `penchant rank` reads them."""
-    rows = await site.read(lambda c: list(reports.export_rows(c, study)))
+
+    def job(conn: Any) -> list[dict[str, Any]]:
+        with studies.uncollected():
+            return list(reports.export_rows(conn, study))
+
+    rows = await site.read(job)
     return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
 
 
@@ -217,78 +273,8 @@ async def _download(name: str, write: Callable[[FilePath], None]) -> responses.F
     return responses.FileResponse(folder / name, filename=name, background=clean)
 
 
-health = APIRouter(tags=["health"])
-
-
-@health.get("/healthz")
-async def healthz(request: Request) -> responses.Response:
-    """Whether answers can be written, the folder is there and no process keeps ending."""
-    problems = await site_of(request).problems()
-    content = {"ok": not problems, "problems": problems}
-    return responses.JSONResponse(content, 503 if problems else 200)
-
-
-pages = APIRouter(tags=["owner"])
-
-LIVE_SECONDS = 0.7
-"""Between two looks for changes: as often as the model process writes snapshots."""
-MOST_STREAMS = 50
-"""Open dashboards of one process: each reads the database every LIVE_SECONDS."""
-
-
-@pages.get("/o/{study}", response_class=responses.HTMLResponse)
-async def dashboard(study: StudyName, request: Request) -> responses.Response:
-    """The dashboard, or with a link's key the sign-in page; a GET changes nothing."""
-    site = site_of(request)
-    it, items = await site.read(lambda c: (studies.get(c, study), studies.items_of(c, study)))
-    key = request.query_params.get("key", "")[:200]
-    if key:
-        return page("login", language(request, it.config.language), study=study, key=key)
-    await site.require_owner(request, study)
-    features = sorted(items[0].features) if items else []
-    return page("dashboard", "en", study=study, config=it.config, features=features)
-
-
-@pages.post("/o/{study}/login")
-async def login(study: StudyName, request: Request) -> responses.Response:
-    """Exchange the key of a link for a cookie."""
-    site = site_of(request)
-    key = (await form_of(request)).get("key", "")[:200]
-    async with site.guessing(request):
-        invite = await site.read(studies.find_invite, study, key, "owner", site.now())
-    response = responses.RedirectResponse(f"/o/{study}", 303)
-    site.give_cookie(request, response, "owner", study, {"id": invite.id})
-    return response
-
-
-@router.get("/live", response_class=responses.StreamingResponse)
-async def live(study: StudyName, request: Request, site: Owned) -> responses.StreamingResponse:
-    """Server-sent events: the overview, whenever it has changed."""
-    streams = request.app.state
-    if streams.open_streams >= MOST_STREAMS:
-        raise Refusal("busy", "too many pages watch this study: close some")
-
-    async def changes() -> AsyncIterator[str]:
-        streams.open_streams += 1
-        try:
-            last: Any = None
-            while not await request.is_disconnected():
-                seen = await site.read(reports.version, study)
-                if seen != last:
-                    last = seen
-                    state = await overview(site, study)
-                    yield f"data: {json.dumps(state)}\n\n"
-                else:
-                    yield ": still here\n\n"
-                await asyncio.sleep(LIVE_SECONDS)
-        finally:
-            streams.open_streams -= 1
-
-    return responses.StreamingResponse(
-        changes(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
 
 
 async def overview(site: Site, study: str) -> dict[str, Any]:
-    """The content of the dashboard."""
+    """Counts, and the model's last summary."""
     return await site.read(reports.overview, study, site.now())

@@ -1,26 +1,35 @@
 """The routes of participants."""
 
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
-from penchant.study.config import LANGUAGES, LARGEST_SET, Config
+from penchant.study.config import LARGEST_SET, Config
+from penchant.study.differences import marked_differences
 from penchant.study.questions import CHECK
-from penchant.study.refusals import ParticipantRefusal, Refusal, strings
+from penchant.study.refusals import ParticipantRefusal, Refusal, languages, strings
 from penchant.study.store import participants, studies
 from penchant.study.store.participants import Turn
 from penchant.study.store.studies import RUNNING, Study
 from penchant.study.store.tables import hash_external_id
+from penchant.study.web import guard
+from penchant.study.web.ask_first import panel_id, said_first
 from penchant.study.web.site import Site, address, as_html, form_of, language, page, site_of
-
-router = APIRouter(prefix="/s/{study}", tags=["participants"])
 
 T = TypeVar("T", bound=Response)
 StudyName = Annotated[str, Path(pattern="^[a-z0-9-]{1,40}$")]
+
+
+async def _note_frames(study: StudyName, request: Request) -> None:
+    request.state.frames = await site_of(request).frames(study)
+
+
+router = APIRouter(prefix="/s/{study}", tags=["participants"], dependencies=[Depends(_note_frames)])
 QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -45,7 +54,7 @@ async def welcome(study: StudyName, request: Request) -> Response:
     it = await site.read(studies.get, study)
     given = request.query_params
     panels = [given[name] for name in it.config.panel_parameters if given.get(name)]
-    panel = panels[0][:200] if panels else None
+    panel = panel_id(panels[0]) if panels else None
     here = site.cookie(request, "participant", study)
     # two people of a panel may share a browser
     if here is not None and panel in (None, here.get("panel")):
@@ -61,6 +70,8 @@ async def welcome(study: StudyName, request: Request) -> Response:
         invite=request.query_params.get("invite", "")[:200],
         panel=panel or "",
         lang=request.query_params.get("lang", "")[:5],
+        ask_first=it.config.ask_first,
+        ticket=guard.ticket(site, study, it.config),
     )
 
 
@@ -70,16 +81,24 @@ async def join(study: StudyName, request: Request) -> Response:
     site = site_of(request)
     site.joins.check(address(request))
     form = await form_of(request)
-    token, external = form.get("invite") or None, form.get("panel", "")[:200]
+    config = (await site.read(studies.get, study)).config
+    words = language(request, config.language)
+    new = None
+    if config.guard_joins:
+        new, doubt = guard.admit(site, study, form, address(request))
+        if doubt:
+            return guard.once_more(site, study, config, form, words, doubt)
+    token, external = form.get("invite") or None, panel_id(form.get("panel", ""))
     hashed = hash_external_id(external, study, site.folder.secret) if external else None
-    who: dict[str, Any] = {"token": token, "external_id_hash": hashed}
+    who: dict[str, Any] = {"token": token, "external_id_hash": hashed, "new": new}
+    who["said_first"], who["screened_out"] = said_first(config.ask_first, form)
     who["consent"] = form.get("consent") == "yes"
     who["known"] = (site.cookie(request, "participant", study) or {}).get("id")
     async with site.guessing(request):
         person = await site.write(participants.join, study, site.now(), **who)
     response = RedirectResponse(f"/s/{study}/vote", 303)
     site.give_cookie(request, response, "participant", study, {"id": person, "panel": external})
-    if form.get("lang") in LANGUAGES:
+    if form.get("lang") in languages():
         response.set_cookie("lang", form["lang"], path=f"/s/{study}", samesite="lax")
     return response
 
@@ -162,17 +181,21 @@ async def done(study: StudyName, request: Request) -> Response:
     words = language(request, it.config.language)
     finished = turn.finished or it.state == studies.CLOSED
     earned = finished and turn.answers > 0
-    redirect = it.config.redirect.replace("{id}", quote(str(content.get("panel", "")), safe=""))
+    config, said = it.config, "nothing_left" if turn.ran_out else "done_default"
+    code, redirect = (config.completion_code, config.redirect) if earned else ("", "")
+    if turn.screened_out:
+        code, redirect = config.screened_out_code, config.screened_out_redirect
+        config, said = replace(config, thanks=""), "screened_out"
     return page(
         "done",
         words,
         study=study,
-        config=it.config,
+        config=config,
         finished=finished,
-        code=it.config.completion_code if earned else "",
-        said="nothing_left" if turn.ran_out else "done_default",
+        code=code,
+        said=said,
         undo=turn.undo if it.state == RUNNING else None,
-        redirect=redirect if earned else "",
+        redirect=redirect.replace("{id}", quote(str(content.get("panel", "")), safe="")),
     )
 
 
@@ -227,7 +250,9 @@ async def _shown(site: Site, config: Config, turn: Turn) -> dict[str, Any]:
     unknown = wanted - set(site.shown)
     if unknown:
         rows = await site.read(studies.items_by_id, unknown)
-        site.shown.update({row.id: option(row.id, row.media, row.body) for row in rows})
+        site.shown.update(
+            {row.id: option(row.id, row.media, row.body, row.caption) for row in rows}
+        )
     return {
         "questions": [_question(site, config, q) for q in turn.questions],
         "done": turn.answers,
@@ -247,11 +272,11 @@ def _question(site: Site, config: Config, row: Any) -> dict[str, Any]:
         options = [{"kind": "text", "text": texts[k]} for k in places]
         prompt = check.prompt if check else prompt
     else:
-        options = [site.shown[item] for item in row.shown]
+        options = with_settings([site.shown[item] for item in row.shown], config)
     return {"id": row.id, "prompt": prompt, "form": row.form, "tie": tie, "options": options}
 
 
-def option(item: str, medium: str, body: str) -> dict[str, str]:
+def option(item: str, medium: str, body: str, caption: str = "") -> dict[str, Any]:
     """The visible part of an item; its id is random and says nothing."""
     if medium == "text":
         return {"kind": "text", "text": body}
@@ -259,7 +284,19 @@ def option(item: str, medium: str, body: str) -> dict[str, str]:
         return {"kind": "markdown", "html": as_html(body)}
     if medium == "html":
         return {"kind": "html", "url": f"/media/page/{item}"}
-    return {"kind": medium, "url": f"/media/{body}"}
+    shown = {"kind": medium, "url": f"/media/{body}"}
+    return shown | {"caption": caption} if caption else shown
+
+
+def with_settings(options: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:
+    """Options as the study's settings want them: differences marked, media that must be played."""
+    if config.must_play:
+        played = ("audio", "video")
+        options = [{**o, "must_play": True} if o["kind"] in played else o for o in options]
+    if config.mark_differences and [o["kind"] for o in options] == ["text", "text"]:
+        marked = marked_differences(*(o["text"] for o in options))
+        options = [{**o, "difference": html} for o, html in zip(options, marked, strict=True)]
+    return options
 
 
 def _order_of(form: dict[str, str]) -> list[list[int]] | None:
@@ -282,3 +319,34 @@ def _order_of(form: dict[str, str]) -> list[list[int]] | None:
     except ValueError:
         raise ParticipantRefusal("bad", "no_choice") from None
     return [[first], [place for place in range(min(n, LARGEST_SET)) if place != first]]
+
+
+ABOUT_ME = ("kind", "joined", "last_seen", "consent", "said_first", "suggestions")
+"""Columns about a person that they get with their data."""
+
+
+@router.get("/me")
+async def export_me(study: StudyName, request: Request) -> JSONResponse:
+    """All that is kept of the participant who sends this: what they were shown and said, and when.
+
+    Withdrawn answers are in it too, marked so. Options are as they were shown, without names.
+    """
+    site, person = _who(request, study)
+    it, row, asked, events = await site.read(participants.data_of, study, person)
+    turn = Turn(asked, 0, False, False, None)
+    shown = {q["id"]: q for q in (await _shown(site, it.config, turn))["questions"]}
+    said = [
+        {
+            "question": shown[event.question]["prompt"],
+            "options": shown[event.question]["options"],
+            "order": event.payload.get("order"),
+            "ms": event.ms,
+            "at": event.at,
+            "withdrawn": not event.live,
+        }
+        for event in events
+        if event.question in shown
+    ]
+    content = {"study": study, **{name: row[name] for name in ABOUT_ME}, "answers": said}
+    headers = {"Content-Disposition": f'attachment; filename="{study}-my-data.json"'}
+    return JSONResponse(content, headers=headers)

@@ -5,7 +5,7 @@ import logging
 import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -48,7 +48,10 @@ class Safety:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _harden(MutableHeaders(scope=message), trusted, scope["path"])
+                frames = scope.get("state", {}).get("frames", ())
+                _harden(MutableHeaders(scope=message), trusted, scope["path"], frames)
+                if frames and trusted:
+                    message["headers"] = [_in_frames(*header) for header in message["headers"]]
                 message["status"] = 413 if body.is_too_large else message["status"]
             await send(message)
 
@@ -92,8 +95,23 @@ def _is_local(host: str) -> bool:
     return urlsplit(f"//{host}").hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def _harden(headers: MutableHeaders, trusted: bool, path: str) -> None:
-    headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
+def _in_frames(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A header of a page in another site's frame, where browsers send only such cookies.
+
+    They are apart for each site that shows the frame; writes are checked by `why_not` as ever.
+    """
+    if name == b"set-cookie" and b"SameSite=lax" in value:
+        value = value.replace(b"; Secure", b"").replace(b"SameSite=lax", b"SameSite=none")
+        value += b"; Secure; Partitioned"
+    return name, value
+
+
+def _harden(headers: MutableHeaders, trusted: bool, path: str, frames: Sequence[str] = ()) -> None:
+    policy = headers.get("Content-Security-Policy", CONTENT_POLICY)
+    for alone, also in (("'none'", ""), ("'self'", "'self' ")) if frames else ():
+        listed = f"frame-ancestors {also}{' '.join(frames)}"
+        policy = policy.replace(f"frame-ancestors {alone}", listed)
+    headers["Content-Security-Policy"] = policy
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers["Cross-Origin-Resource-Policy"] = "same-origin"
@@ -173,13 +191,12 @@ class Rate:
         return 2 * (int.from_bytes(digest, "big") % SLOTS)
 
 
-def shared_numbers(path: Path, n: int) -> list[memoryview]:
+def shared_numbers(path: Path, n: int, size: int = SLOTS * SLOT_BYTES) -> list[memoryview]:
     """The numbers of n limits, in a file that all web processes map; it holds no names.
 
     Disk space is allocated at once: writing into a hole of a mapped file on a full disk kills the
     process. Without space each process counts for itself.
     """
-    size = SLOTS * SLOT_BYTES
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -190,6 +207,6 @@ def shared_numbers(path: Path, n: int) -> list[memoryview]:
         finally:
             os.close(descriptor)
     except OSError as error:
-        log.warning("limits are counted apart by each web process: %s", error.strerror)
+        log.warning("%s are counted apart by each web process: %s", path.name, error.strerror)
         whole = memoryview(bytearray(n * size))
     return [whole[k * size : (k + 1) * size] for k in range(n)]

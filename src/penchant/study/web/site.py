@@ -5,7 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -18,14 +18,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from sqlalchemy.exc import OperationalError
 
-from penchant.study.config import FOLLOW_BROWSER, LANGUAGES
+from penchant.study.config import FOLLOW_BROWSER
 from penchant.study.folder import SETTINGS, Folder, keeps_ending
-from penchant.study.refusals import ParticipantRefusal, Refusal, strings
+from penchant.study.refusals import ENGLISH, ParticipantRefusal, Refusal, languages, strings
 from penchant.study.store import Database, participants, studies
 from penchant.study.store.database import Job, P, T
 from penchant.study.web.safety import Rate, shared_numbers
 
 SESSION_SECONDS = 90 * 86_400
+MOST_SECONDS = 10.0
+"""A write that takes longer counts as one that fails."""
 LEAST_ROOM = 4_000_000
 """Free bytes below which the disk counts as full: small writes may still succeed."""
 log = logging.getLogger("penchant.study")
@@ -43,7 +45,8 @@ class Site:
     def __post_init__(self) -> None:
         self._looked, self._problems = -1.0, list[str]()
         key = self.folder.secret.encode()[:64]
-        shared = shared_numbers(self.folder.path / "limits", 5)
+        self._frames = dict[str, tuple[float, tuple[str, ...]]]()
+        shared = shared_numbers(self.folder.path / "limits", 6)
 
         def rate(burst: float, per_second: float) -> Rate:
             return Rate(burst, per_second, numbers=shared.pop(), key=key)
@@ -52,23 +55,39 @@ class Site:
         self.joins, self.answers = rate(300, 5.0), rate(60, 10.0)
         self.wrong_tokens, self.owners = rate(20, 0.1), rate(200, 20.0)
         # the model refits after each; a class may leave together
-        self.erasures = rate(40, 1 / 30)
+        self.erasures = rate(80, 1 / 30)
+        # guarded joins from one address; beyond them, browsers compute
+        self.crowds = rate(90, 1.0)
 
-    async def problems(self) -> list[str]:
-        """What keeps the study from working; empty if nothing does. Cached for a second."""
-        if time.monotonic() < self._looked + 1.0:
-            return self._problems
+    def problems(self) -> list[str]:
+        """What is wrong with this server; empty if nothing is."""
         found = keeps_ending(self.folder.path)
         if not (self.folder.path / SETTINGS).is_file():
             found.append("the folder of the study is gone")
-        elif shutil.disk_usage(self.folder.path).free < LEAST_ROOM:
-            found.append("the disk is full")
+        return found
+
+    async def problems_of_writing(self) -> list[str]:
+        """What keeps answers from being written; empty if nothing does. Cached for a second."""
+        if time.monotonic() < self._looked + 1.0:
+            return self._problems
+        found = []
+        with suppress(FileNotFoundError):
+            if shutil.disk_usage(self.folder.path).free < LEAST_ROOM:
+                found.append("the disk is full")
         try:
-            await self.write(studies.rewrite)
-        except (OperationalError, OSError) as error:
+            await asyncio.wait_for(self.write(studies.rewrite), MOST_SECONDS)
+        except (OperationalError, OSError, TimeoutError) as error:
             log.error("answers cannot be written: %s", type(error).__name__)
             found.append("answers cannot be written")
         self._looked, self._problems = time.monotonic(), found
+        return found
+
+    async def frames(self, study: str) -> tuple[str, ...]:
+        """Origins that may show a study's pages in a frame. Cached for a second."""
+        looked, found = self._frames.get(study, (-1.0, ()))
+        if time.monotonic() > looked + 1.0:
+            found = (await self.read(studies.get, study)).config.frame_ancestors
+            self._frames[study] = time.monotonic(), found
         return found
 
     async def write(self, job: Job[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -176,7 +195,8 @@ def language(request: Request, fixed: str = FOLLOW_BROWSER) -> str:
     accepted = request.headers.get("accept-language", "").split(",")
     asked = [wanted, fixed, *(part.split(";")[0] for part in accepted)]
     short = [name.strip().lower().split("-")[0] for name in asked]
-    return next((name for name in short if name in LANGUAGES), LANGUAGES[0])
+    known = languages()
+    return next((name for name in short if name in known), ENGLISH)
 
 
 TAGS = {

@@ -1,11 +1,12 @@
 """The supervisor of a study's processes: web processes and the model process.
 
 It starts them, and starts them again when they end. Each of them is
-`python -m penchant.study.serve web|work FOLDER`. A process imports only what it needs, because
+`python -m penchant.study.supervisor web|work FOLDER`. A process imports only what it needs, because
 people wait for it after a crash.
 """
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -22,7 +23,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penchant.errors import DataError
-from penchant.study.folder import MANY_DEATHS, Folder, write_deaths
+from penchant.study import logs
+from penchant.study.folder import (
+    MANY_DEATHS,
+    NUMBERS,
+    Folder,
+    backups_of,
+    dated_backup,
+    write_deaths,
+)
+from penchant.study.logs import tell
 
 if TYPE_CHECKING:
     import uvicorn
@@ -41,7 +51,8 @@ SWITCH_SECONDS = 0.0005
 default is ten times as long."""
 NICE = 5
 """Priority of the model process: below web processes, for which people wait."""
-log = logging.getLogger("penchant.study")
+RETRY_SECONDS = 300.0
+"""Seconds after which a backup that failed is tried again."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -79,11 +90,13 @@ class Child:
             if self.process.poll() is None:
                 return
             lived = now - self.started
-            log.warning(
-                "the process %s ended by itself after %.1f s (%s): it is started again",
-                self.name,
-                lived,
-                _how(self.process.returncode),
+            tell(
+                "child_ended",
+                "the process {name} ended by itself after {seconds} s ({how}): it is started again",
+                logging.WARNING,
+                name=self.name,
+                seconds=round(lived, 1),
+                how=_how(self.process.returncode),
             )
             self.deaths = [*self.deaths, now][-MANY_DEATHS:]
             self.failures = 0 if lived > STEADY_SECONDS else self.failures + 1
@@ -91,8 +104,9 @@ class Child:
             self.started = now
         if now - self.started < min(LONGEST_PAUSE, 0.1 * (2**self.failures - 1)):
             return
-        command = [sys.executable, "-m", "penchant.study.serve", *self.arguments]
-        self.process = subprocess.Popen(command, pass_fds=descriptors)
+        command = [sys.executable, "-m", "penchant.study.supervisor", *self.arguments]
+        # a session of its own: an interrupt is for the supervisor, or for a notebook's cell
+        self.process = subprocess.Popen(command, pass_fds=descriptors, start_new_session=True)
         self.started = now
 
 
@@ -100,22 +114,76 @@ def _how(code: int) -> str:
     return f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit status {code}"
 
 
+@dataclass
+class Backups:
+    """Dated backups of a folder's study: one `every` so many seconds, the newest `keep` stay."""
+
+    folder: Folder
+    to: Path
+    every: float
+    keep: int
+
+    def due_in(self) -> float:
+        """Seconds until the next one by the time of the last, which a restart does not change."""
+        now = time.time()
+        ages = [now - path.stat().st_mtime for path in backups_of(self.folder.study, self.to)]
+        # a clock may have been set back
+        youngest = min((age for age in ages if age >= 0.0), default=math.inf)
+        return max(0.0, self.every - youngest)
+
+    def run(self, stop: threading.Event) -> None:
+        """Make them until `stop` is set. What fails is logged and tried again."""
+        while not stop.is_set():
+            try:
+                if not self.due_in():
+                    with self.folder.open(durable=False, migrate=False) as database:
+                        dated_backup(self.folder, database, self.to, self.keep)
+                pause = min(60.0, self.due_in())
+            except Exception as error:
+                why = str(error) if isinstance(error, DataError) else type(error).__name__
+                told = getattr(error, "strerror", None) or why
+                tell("backup_failed", "no backup was made: {why}", logging.ERROR, why=told)
+                pause = RETRY_SECONDS
+            stop.wait(pause)
+
+
 class Supervisor:
-    """Runs the web processes and the model process of a folder until `stopping` is set."""
+    """Runs the web processes and the model process of a folder until `stopping` is set.
+
+    log: one of `logs.FORMS`. metrics: whether web processes count for /metrics.
+    """
 
     def __init__(
-        self, folder: Path, sock: socket.socket, workers: int = 1, proxies: str = ""
+        self,
+        folder: Path,
+        sock: socket.socket,
+        workers: int = 1,
+        proxies: str = "",
+        *,
+        log: str = "plain",
+        metrics: bool = False,
+        backups: Backups | None = None,
     ) -> None:
-        self.sock, self.folder = sock, folder
-        parent = str(os.getpid())
-        web = ["web", str(folder), "--fd", str(sock.fileno()), "--parent", parent]
+        self.sock, self.folder, self.backups = sock, folder, backups
+        common = ["--parent", str(os.getpid()), "--log", log]
+        web = ["web", str(folder), "--fd", str(sock.fileno()), *common]
         web += ["--proxies", proxies] if proxies else []
-        self.children = [Child(f"web {k + 1}", web) for k in range(workers)]
-        self.children.append(Child("model", ["work", str(folder), "--parent", parent]))
+        counted = ["--metrics", str(workers), "--number"] if metrics else None
+        self.children = [
+            Child(f"web {k + 1}", [*web, *counted, str(k)] if counted else web)
+            for k in range(workers)
+        ]
+        self.children.append(Child("model", ["work", str(folder), *common]))
         self.stopping = threading.Event()
 
     def run(self) -> None:
         """Start all processes and keep them running; in the end, end them."""
+        # counts are those of this server
+        (self.folder / NUMBERS).unlink(missing_ok=True)
+        if self.backups is not None:
+            making = threading.Thread(target=self.backups.run, args=(self.stopping,), daemon=True)
+            making.start()
+        tell("start", "started {processes} processes", processes=len(self.children))
         try:
             while not self.stopping.is_set():
                 before = [child.deaths for child in self.children]
@@ -126,6 +194,7 @@ class Supervisor:
                 self.stopping.wait(LOOK_SECONDS)
         finally:
             self._end()
+            tell("stop", "stopped")
 
     def _end(self) -> None:
         running = [child.process for child in self.children if child.process is not None]
@@ -190,9 +259,15 @@ def running(folder: Path, port: int = 0, seconds: float = 30.0) -> Iterator[str]
 @click.option("--parent", required=True, type=int)
 @click.option("--fd", type=int)
 @click.option("--proxies", default="")
-def main(role: str, folder: str, parent: int, fd: int, proxies: str) -> None:
+@click.option("--log", default="plain", type=click.Choice(logs.FORMS))
+@click.option("--metrics", default=0, help="How many web processes count; 0: none.")
+@click.option("--number", default=0, help="Which of them this is.")
+def main(
+    role: str, folder: str, parent: int, fd: int, proxies: str, log: str, metrics: int, number: int
+) -> None:
     """A process of a study: serve on an inherited socket, or run the models."""
     die_with(parent)
+    logs.set_up(log)
     if role == "work":
         run_model(folder, migrate=False)
         return
@@ -201,7 +276,8 @@ def main(role: str, folder: str, parent: int, fd: int, proxies: str) -> None:
     from penchant.study.web import create_app
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    config = server_config(create_app(Folder(folder), migrate=False), proxies)
+    app = create_app(Folder(folder), migrate=False, metrics=metrics, number=number)
+    config = server_config(app, proxies)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
 
 
@@ -213,6 +289,7 @@ def server_config(app: Any, proxies: str) -> "uvicorn.Config":
         app,
         access_log=False,  # addresses carry tokens and panels' ids
         log_level="warning",
+        log_config=None,  # as the rest
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,

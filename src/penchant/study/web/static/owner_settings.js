@@ -1,0 +1,6 @@
+// All settings.
+
+import { follow } from "./owner.js";
+import "./forms.js";
+
+follow(() => {});
