@@ -30,6 +30,7 @@ _NAMES = {
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
         *("learning_point", "p_first", "replayed", "stock_for", "work"),
     ),
+    "metadata": ("orientation_of", "without_metadata"),
     "quality": ("calibration", "raters"),
     "questions": (
         *("KINDS", "REPEAT_AFTER", "Prepared", "check_items", "check_order", "draw"),
@@ -41,7 +42,7 @@ _NAMES = {
     "logs": ("JsonLines", "Lines", "tell"),
     "serve": ("Backups", "Child", "Supervisor", "listen", "running", "server_config"),
     "store": ("Database", "NewItem", "Snapshot"),
-    "web": ("Rate", "create_app", "shared_numbers"),
+    "web": ("Counts", "Rate", "create_app", "shared_numbers"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["Client"]
