@@ -364,6 +364,28 @@ def test_a_backup_restores_every_row_here_and_on_postgresql(folder, tmp_path, po
             ps.restore_from(tmp_path / "copy.zip", tmp_path / f"again {number}", url)
 
 
+def test_a_backup_is_of_one_moment_while_people_answer(folder, tmp_path):
+    stop = threading.Event()
+
+    def write(database):
+        while not stop.is_set():
+            database.write(studies.append, "drinks", "state", {"state": "running"}, 1.0)
+
+    with folder.open() as database, folder.open(durable=False) as other:
+        writing = threading.Thread(target=write, args=(other,))
+        writing.start()
+        try:
+            for k in range(3):
+                ps.backup_to(folder, database, tmp_path / f"{k}.zip")
+        finally:
+            stop.set()
+            writing.join()
+    for k in range(3):
+        with ps.restore_from(tmp_path / f"{k}.zip", tmp_path / f"again {k}").open() as database:
+            seqs = [event.seq for event in events_of(database)]
+            assert seqs == list(range(1, database.read(studies.get, "drinks").seq + 1))
+
+
 def rows_of(conn):
     return {
         table.name: sorted(map(str, conn.execute(table.select())))
