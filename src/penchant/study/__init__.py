@@ -32,6 +32,7 @@ _NAMES = {
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
         *("learning_point", "p_first", "replayed", "stock_for", "work"),
     ),
+    "metadata": ("orientation_of", "without_metadata"),
     "notebook": ("StudyServer", "serve"),
     "quality": ("calibration", "raters"),
     "questions": (
@@ -44,7 +45,7 @@ _NAMES = {
     "logs": ("JsonLines", "Lines", "tell"),
     "supervisor": ("Backups", "Child", "Supervisor", "listen", "running", "server_config"),
     "store": ("Database", "NewItem", "Snapshot"),
-    "web": ("Rate", "create_app", "shared_numbers"),
+    "web": ("Counts", "Rate", "create_app", "shared_numbers"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["Client", "serve"]

@@ -143,7 +143,7 @@ def serve(
 ) -> None:
     it, path, made = Folder(folder), folder.resolve(), None
     if backup_every is not None:
-        to = (backups or path.with_name(f"{path.name}-backups")).resolve()
+        to = backups.resolve() if backups else default_backups(folder)
         made = server.Backups(Folder(path), to, seconds_of(backup_every), keep)
     elif backups is not None:
         raise DataError("--backups says where, not when: give --backup-every 24h too")
@@ -164,6 +164,12 @@ def serve(
         else:
             it.open().close()  # which migrates
         supervisor.run()
+
+
+def default_backups(folder: Path) -> Path:
+    """Where `serve` keeps backups unless told otherwise: beside the folder."""
+    path = folder.resolve()
+    return path.with_name(f"{path.name}-backups")
 
 
 def seconds_of(text: str) -> float:
@@ -309,8 +315,8 @@ def delete(folder: Path, yes: bool) -> None:
         note("on PostgreSQL, VACUUM FULL removes the last of the rows from its files")
     if left:
         note(f"{folder} stays, as it holds what is not of the study: {', '.join(left)}")
-    kept = files.backups_of(it.study, Path(last["file"]).parent) if last else []
-    for path in kept:
+    places = {default_backups(folder), *([Path(last["file"]).parent] if last else [])}
+    for path in sorted(path for place in places for path in files.backups_of(it.study, place)):
         note(f"this backup still holds all of it: {path}")
     note("copies made by `backup -o FILE`, or from the owner's page, are where you put them")
 

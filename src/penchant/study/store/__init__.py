@@ -1,7 +1,7 @@
 """Storage of a study: tables, migrations, one writer at a time, on SQLite and PostgreSQL.
 
 A job is a function of a connection. `Database.read` and `Database.write` run it; the modules
-`studies`, `participants`, `suggestions`, `learning` and `reports` hold the jobs.
+`studies`, `participants`, `suggestions`, `learning`, `reports` and `whole` hold the jobs.
 """
 
 from penchant.study.store.database import Database

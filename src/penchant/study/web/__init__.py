@@ -27,7 +27,7 @@ from penchant.study.web.metrics import Counts, Watch
 from penchant.study.web.safety import SANDBOX_POLICY, Rate, Safety, shared_numbers
 from penchant.study.web.site import Site, language, page, site_of
 
-__all__ = ["Rate", "create_app", "shared_numbers"]
+__all__ = ["Counts", "Rate", "create_app", "shared_numbers"]
 
 RETRY_AFTER = {429: "5", 503: "1"}
 """Seconds, by status."""
