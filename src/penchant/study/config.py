@@ -84,7 +84,7 @@ TAKEN = frozenset(
         *("howmuch", "howmuchbetter", "margin", "outcome", "result", "choice", "preference"),
         *("preferred", "chosen", "better", "win", "won", "selected", "other", "rejected", "worse"),
         *("lose", "lost", "vote", "verdict", "judgment", "judgement", "decision", "a", "b"),
-        *("first", "second", "left", "right", "winnername", "losername", "name"),
+        *("first", "second", "left", "right", "winnername", "losername", "name", "excluded"),
     )
 )
 """Columns that `penchant rank` reads as something else, without marks and a final "id"."""

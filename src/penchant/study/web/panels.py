@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Depends, Request, responses
@@ -130,18 +130,18 @@ def _page(
 
 
 async def _rows(site: Site, study: str, wanted: PanelIn) -> list[dict[str, Any]]:
-    ids = list(dict.fromkeys(filter(None, map(panel_id, wanted.ids))))
+    ids, key = filter(None, map(panel_id, wanted.ids)), site.folder.secret
+    hashed = {given: hash_external_id(given, study, key) for given in ids}
 
     def job(conn: Any) -> list[dict[str, Any]]:
-        return rows_of(panel(conn, study), ids, site.folder.secret, wanted.rule)
+        return rows_of(panel(conn, study, list(hashed.values())), hashed, wanted.rule)
 
     return await site.read(job)
 
 
-def rows_of(known: Panel, ids: Sequence[str], key: str, rule: Approval) -> list[dict[str, Any]]:
-    """A row an id, in the order of the list."""
+def rows_of(known: Panel, hashed: dict[str, str], rule: Approval) -> list[dict[str, Any]]:
+    """A row an id, in the order of the list; hashed: the ids and their hashes."""
     config = known.study.config
-    hashed = {given: hash_external_id(given, known.study.id, key) for given in ids}
     wanted = {known.people[h].id for h in hashed.values() if h in known.people}
     answers = [a for a in known.record.answers.values() if a.participant in wanted]
     skips = [event.participant for event in known.record.skipped.values()]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
@@ -21,15 +21,10 @@ from penchant.study.web import guard
 from penchant.study.web.ask_first import panel_id, said_first
 from penchant.study.web.site import Site, address, as_html, form_of, language, page, site_of
 
+router = APIRouter(prefix="/s/{study}", tags=["participants"])
+
 T = TypeVar("T", bound=Response)
 StudyName = Annotated[str, Path(pattern="^[a-z0-9-]{1,40}$")]
-
-
-async def _note_frames(study: StudyName, request: Request) -> None:
-    request.state.frames = await site_of(request).frames(study)
-
-
-router = APIRouter(prefix="/s/{study}", tags=["participants"], dependencies=[Depends(_note_frames)])
 QuestionId = Annotated[str, Field(min_length=1, max_length=64)]
 
 

@@ -48,7 +48,7 @@ class Safety:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                frames = scope.get("state", {}).get("frames", ())
+                frames = await _framed_by(scope)
                 _harden(MutableHeaders(scope=message), trusted, scope["path"], frames)
                 if frames and trusted:
                     message["headers"] = [_in_frames(*header) for header in message["headers"]]
@@ -93,6 +93,14 @@ def why_not(headers: Headers) -> Refusal | None:
 
 def _is_local(host: str) -> bool:
     return urlsplit(f"//{host}").hostname in ("127.0.0.1", "localhost", "::1")
+
+
+async def _framed_by(scope: Scope) -> Sequence[str]:
+    """Origins that may show this page in a frame: participants' pages only, and HTML in them."""
+    _, kind, study, *_ = f"{scope['path']}//".split("/")
+    if kind == "s":
+        return await scope["app"].state.site.frames(study)
+    return scope.get("state", {}).get("frames", ())
 
 
 def _in_frames(name: bytes, value: bytes) -> tuple[bytes, bytes]:

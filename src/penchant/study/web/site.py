@@ -86,7 +86,10 @@ class Site:
         """Origins that may show a study's pages in a frame. Cached for a second."""
         looked, found = self._frames.get(study, (-1.0, ()))
         if time.monotonic() > looked + 1.0:
-            found = (await self.read(studies.get, study)).config.frame_ancestors
+            try:
+                found = (await self.read(studies.get, study)).config.frame_ancestors
+            except (Refusal, OperationalError):
+                return found
             self._frames[study] = time.monotonic(), found
         return found
 
