@@ -139,7 +139,10 @@ class ManyItemsModel:
 
 def fit(data: pc.Comparisons, settings: Mapping[str, Any]) -> ManyItemsModel:
     """The model of comparisons of pairs. settings: as for `PreferenceGP`."""
-    hyper = gp.ItemHyper(settings.get("kernel", Independent()), get(settings["likelihood"]))
+    likelihood = get(settings["likelihood"])
+    if not likelihood.log_concave:  # learned while items were few; messages may not converge
+        likelihood = get("ties" if likelihood.n_answers == 3 else "probit")
+    hyper = gp.ItemHyper(settings.get("kernel", Independent()), likelihood)
     if settings["optimize"] is not None:
         hyper = _learned(hyper, _rows(data))
     return ManyItemsModel(*hyper, data)  # type: ignore[arg-type]
