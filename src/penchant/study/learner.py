@@ -175,7 +175,10 @@ class StudyLearner:
     @property
     def is_many(self) -> bool:
         """Whether there are too many items for matrices of items × items."""
-        return self.config.model == "shared" and len(self.record.items) > many.MANY_ITEMS
+        # with features a bound costs the effects of single items, so it comes later
+        has_features = any(map(len, self.features.values()))
+        most = (1 + has_features) * many.MANY_ITEMS
+        return self.config.model == "shared" and len(self.record.items) > most
 
     def _data(self, answers: Sequence[Answer]) -> pc.Comparisons:
         """The answers as data of a model over all items; about many of them as pairs alone."""
@@ -227,7 +230,8 @@ class StudyLearner:
         """The table of the model, items by id, and whether they are still asked about."""
         if self.model is None:
             return []
-        rows: list[dict[str, Any]] = self.model.rank().to_dicts()
+        how = {"n_samples": many.DRAWS} if self.is_many else {}
+        rows: list[dict[str, Any]] = self.model.rank(**how).to_dicts()
         for row in rows:
             if not row["comparisons"]:
                 row["win_rate"] = None  # JSON knows no NaN
@@ -607,6 +611,7 @@ class Worker:
         if it.config != learner.config:
             learner.config = it.config
             self.snapshot_seq = -1
+            self.futures, self.left = [], None  # the goal may be another one
         if it.seq == seq:
             return False
         events = self.database.read(studies.events_after, self.study, seq)

@@ -126,10 +126,11 @@ class ManyItemsModel:
         """The belief over all items: people are pooled."""
         return self.whole
 
-    def rank(self) -> tables.Ranking:
+    def rank(self, n_samples: int) -> tables.Ranking:
         """Items from best to worst."""
         data, rng = self.comparisons_, np.random.default_rng(0)
-        return tables.ranking_of(self.whole, data.items, tables.Tally.of(data), LEVEL, DRAWS, rng)
+        tally = tables.Tally.of(data)
+        return tables.ranking_of(self.whole, data.items, tally, LEVEL, n_samples, rng)
 
     def save(self, path: Any) -> None:
         """A model file of two items: a restart reads only the hyperparameters from it."""
