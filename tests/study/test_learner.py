@@ -230,6 +230,18 @@ def test_questions_are_those_of_ask_and_open_ones_count_as_answered():
     assert ps.best_questions(belief, items, config, 1, pending=every)  # others hold all
 
 
+def test_questions_for_the_top_are_about_its_edge():
+    """Of 40 items on a line, the goal "top" of ten asks about those around the tenth."""
+    belief = Joint(np.linspace(4.0, 0.0, 40), 0.3 * np.eye(40), Probit())
+    items = [f"{k:02d}" for k in range(40)]
+    for goal, is_about in (("top", True), ("order", False)):
+        config = ps.Config("Which?", goal=goal, stop_top=10)
+        asked = {item for pair in ps.best_questions(belief, items, config, 15) for item in pair}
+        assert (asked <= set(items[:20])) is is_about
+    config = ps.Config("Which?", goal="top", stop_top=40)
+    assert len(ps.best_questions(belief, items, config, 3)) == 3
+
+
 def test_sets_are_as_large_as_the_study_says():
     config = ps.Config("Which?", format="best", size=4)
     sets = ps.best_questions(random_belief(6), list("abcdef"), config, 3, pending=[tuple("abcd")])

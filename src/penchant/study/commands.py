@@ -250,7 +250,8 @@ def status(folder: Path, as_json: bool) -> None:
 def export(folder: Path, output: Path) -> None:
     it = Folder(folder)
     with it.open() as database:
-        rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
+        with studies.uncollected():
+            rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
         config = database.read(studies.get, it.study).config
     files.write_votes(rows, output)
     note(f"{len(rows)} comparisons in {output}")

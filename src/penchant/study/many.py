@@ -126,10 +126,11 @@ class ManyItemsModel:
         """The belief over all items: people are pooled."""
         return self.whole
 
-    def rank(self) -> tables.Ranking:
+    def rank(self, n_samples: int) -> tables.Ranking:
         """Items from best to worst."""
         data, rng = self.comparisons_, np.random.default_rng(0)
-        return tables.ranking_of(self.whole, data.items, tables.Tally.of(data), LEVEL, DRAWS, rng)
+        tally = tables.Tally.of(data)
+        return tables.ranking_of(self.whole, data.items, tally, LEVEL, n_samples, rng)
 
     def save(self, path: Any) -> None:
         """A model file of two items: a restart reads only the hyperparameters from it."""
@@ -139,7 +140,10 @@ class ManyItemsModel:
 
 def fit(data: pc.Comparisons, settings: Mapping[str, Any]) -> ManyItemsModel:
     """The model of comparisons of pairs. settings: as for `PreferenceGP`."""
-    hyper = gp.ItemHyper(settings.get("kernel", Independent()), get(settings["likelihood"]))
+    likelihood = get(settings["likelihood"])
+    if not likelihood.log_concave:  # learned while items were few; messages may not converge
+        likelihood = get("ties" if likelihood.n_answers == 3 else "probit")
+    hyper = gp.ItemHyper(settings.get("kernel", Independent()), likelihood)
     if settings["optimize"] is not None:
         hyper = _learned(hyper, _rows(data))
     return ManyItemsModel(*hyper, data)  # type: ignore[arg-type]

@@ -60,9 +60,12 @@ def queue_of(conn: Connection, study: str, config: Config, now: float, version: 
             q.study == study, q.state.in_((PREPARED, OPEN)), ~_is_stale(version)
         )
     )
+    p = t.participant.c
+    excluded = set(conn.execute(sa.select(p.id).where(p.study == study, p.excluded)).scalars())
     for row in waiting:
         leased = rules.is_pending(row.leased_until, now, config.lease_seconds)
-        if row.kind in rules.TEACHES and (row.state == PREPARED or leased):
+        teaches = row.kind in rules.TEACHES and row.participant not in excluded
+        if teaches and (row.state == PREPARED or leased):
             queue.pending.append(tuple(row.shown))
         if row.state == PREPARED:
             if row.participant is None:
