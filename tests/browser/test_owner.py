@@ -112,13 +112,16 @@ def test_nothing_is_cut_and_nothing_is_a_fault_of_accessibility(serve, open_as_o
         for size in SIZES.values():
             page.set_viewport_size(size)
             # beyond the window or beyond its own box: cut
-            assert page.evaluate(
-                """[...document.querySelectorAll("body *")].filter((node) => {
+            assert (
+                page.evaluate(
+                    """[...document.querySelectorAll("body *")].filter((node) => {
                   const { right, left, width } = node.getBoundingClientRect();
                   return width && !node.closest(".sr, .jump, .status, svg, details table")
                     && (right > innerWidth + 1 || left < -1);
                 }).map((node) => node.outerHTML.slice(0, 80))"""
-            ) == [], name
+                )
+                == []
+            ), name
         page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
         page.evaluate(axe)
         found = page.evaluate("axe.run()")["violations"]
