@@ -81,7 +81,20 @@ def movielens(rng):
     return films.genres, data
 
 
-SHAPES = {"arguments": arguments, "movielens": movielens, "many": many}
+def catalogue(rng):
+    """2,000 users × 10,000 items × 50 votes each, tastes along eight features of the items."""
+    n_users, n_items = 2_000, 10_000
+    user = np.repeat(np.arange(n_users), 50)
+    a = rng.integers(n_items, size=len(user))
+    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
+    X = rng.standard_normal((n_items, 8))
+    wants = 0.5 * rng.standard_normal(8) + 0.4 * rng.standard_normal((n_users, 8))
+    curved = np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
+    data = answered(user, a, b, (wants @ X.T + curved).astype(np.float32), rng)[1]
+    return X, data
+
+
+SHAPES = {"arguments": arguments, "movielens": movielens, "many": many, "catalogue": catalogue}
 MODELS = {
     "MultiUserGP()": lambda: pc.MultiUserGP(progress=False),
     "PreferenceGP(), pooled": lambda: pc.PreferenceGP(),

@@ -19,7 +19,7 @@ from penchant.gp import learn, loop, rows, update
 from penchant.gp.items import prior as item_prior
 from penchant.gp.users import arrowhead, blocks, posterior
 from penchant.kernels import RBF, Independent
-from penchant.numerics import optimize
+from penchant.numerics import linalg, optimize
 
 REPEATS = 3
 PERSONAL = {"kernel": Independent(2.0), "progress": False}
@@ -54,6 +54,13 @@ def many_items_each():
     data = pc.Comparisons.from_pairs(*pairs(400, 4_000), user=user, items=range(400))
     kernel = RBF((2.0,) * 5, 4.0) + Independent(0.1)
     return lambda: pc.MultiUserGP(kernel, progress=False).fit(X, data)
+
+
+def many_people(n_items, **how):
+    """300 users with 50 answers each about so many items with five features."""
+    user, X = np.repeat(np.arange(300), 50), np.random.default_rng(1).standard_normal((n_items, 5))
+    data = pc.Comparisons.from_pairs(*pairs(n_items, 15_000), user=user, items=range(n_items))
+    return lambda: pc.MultiUserGP(optimize=None, progress=False, **how).fit(X, data)
 
 
 def groups_of_items():
@@ -110,6 +117,10 @@ class NotAhead(learn._Evidence):
 
 def whole(factor, rank, parts, *device, of=arrowhead.SharedPrior.of):
     return of(factor, rank, None, *device)
+
+
+def with_products(*given, of=arrowhead.SharedPart.of):
+    return of(*given)._replace(weights=None)
 
 
 def without_half(weights, of=update.as_weights):
@@ -178,6 +189,27 @@ PATHS = [
         np.inf,
     ),
     ("parts of items (`SharedPrior.parts`)", groups_of_items, arrowhead.SharedPrior, "of", whole),
+    (
+        "a diagonal factor of people's items (`SharedPart.weights`)",
+        lambda: many_people(1_500, kernel=Independent(2.0)),
+        arrowhead.SharedPart,
+        "of",
+        with_products,
+    ),
+    (
+        "sums by rows of many items' factor",
+        lambda: many_people(6_000, kernel=RBF((4.0,) * 5, 2.0)),
+        arrowhead,
+        "MOST_ITEMS",
+        np.inf,
+    ),
+    (
+        "pivots one by one",
+        lambda: featured(4_000, 20_000, kernel=RBF((0.5,) * 5, 2.0), max_rank=100),
+        linalg,
+        "FEW_PIVOTS",
+        np.inf,
+    ),
     ("one shared utility", utilities_of_all, posterior.ItemCovariances, "_is_single", False),
     ("cached L⁻¹Φᵀ in rank-one updates", single_answers, update, "as_weights", without_half),
     ("own L-BFGS", lambda: featured(300, 3_000), learn, "minimize_in_box", by_scipy),

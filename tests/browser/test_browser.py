@@ -11,12 +11,14 @@ import pytest
 from playwright.sync_api import Error
 
 from penchant.study import NewItem, store_media
+from penchant.study.store import studies
 
 PATIENCE = 90.0
 """Seconds for anything to come to pass: a machine may be slow, or busy with other things."""
 
 FOLLOWED_WITHIN = 2.0
 PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+USUAL_PHONE = PHONE | {"viewport": {"width": 390, "height": 844}}
 
 
 @pytest.fixture
@@ -361,6 +363,299 @@ def test_owners_html_runs_nothing(serve, visit):
     assert page.title() != "owned"
 
 
+class Finger:
+    """One finger on a touch screen; x and y count from the upper left corner of an element."""
+
+    def __init__(self, page):
+        self.send = page.context.new_cdp_session(page).send
+
+    def touch(self, kind, *points):
+        at = [{"x": x, "y": y} for x, y in points]
+        self.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": at})
+
+    def down(self, node):
+        box = node.bounding_box()
+        self.x, self.y = box["x"] + 60, box["y"] + min(60, box["height"] / 2)
+        self.touch("Start", (self.x, self.y))
+
+    def swipe(self, node, right, down=0):
+        self.down(node)
+        for part in range(1, 11):
+            self.touch("Move", (self.x + right * part / 10, self.y + down * part / 10))
+        self.touch("End")
+
+
+def pictures(folder):
+    """Six pictures, wide and high ones."""
+    contents = [picture(40 * k, 99, 99, side=60) for k in range(6)]
+    return files("image", ".png", contents)(folder)
+
+
+def essays(folder):
+    """Five texts of 2,000 words."""
+    return [NewItem(f"essay {k}", "text", f"number{k} word " * 1000) for k in range(5)]
+
+
+def extent(page):
+    """Width and height of the whole page."""
+    root = "document.documentElement"
+    return page.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]")
+
+
+def above_the_fold(page, selector):
+    """Whether all such elements are on the screen, below nothing else."""
+    return page.locator(selector).evaluate_all(
+        """nodes => nodes.length > 0 && nodes.every(node => {
+          const { left, right, top, bottom } = node.getBoundingClientRect();
+          const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+          return left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight
+            && node.contains(at);
+        })"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "size"), [(pictures, 2), (essays, 2), (pictures, 4), (essays, 4), (None, 8)]
+)
+def test_a_question_fits_a_phones_screen(serve, visit, items, size):
+    form = "pair" if size == 2 else "rank"
+    live = serve(items, answers_per_person=9, format=form, size=size)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    assert extent(page) == [390, 844]
+    assert above_the_fold(page, ".option")
+    assert above_the_fold(page, ".choose")
+    assert above_the_fold(page, ".actions > button")
+    wanted = ["Send this order"] if size > 2 else ["Equally good"]
+    assert page.locator(".actions > button").all_inner_texts() == [*wanted, "Skip", "Undo"]
+    sizes = page.locator(".option img").evaluate_all("all => all.map(it => it.clientHeight)")
+    assert all(size > 250 for size in sizes)
+
+
+def test_a_long_text_is_read_from_the_left_and_in_full(serve, visit):
+    live = serve(essays, answers_per_person=9)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    style = "getComputedStyle(document.querySelector('.option p')).textAlign"
+    assert page.evaluate(style) in ("left", "start")
+    page.locator(".option").nth(0).tap(position={"x": 50, "y": 50})
+    page.locator(".more").nth(0).tap()
+    assert page.locator(".more").nth(0).get_attribute("aria-expanded") == "true"
+    assert extent(page)[1] > 3000
+    page.evaluate("scrollTo(0, 2000)")
+    assert above_the_fold(page, ".option.open .choose")
+    assert above_the_fold(page, ".actions > button")
+    page.locator(".more").nth(0).tap()
+    assert extent(page) == [390, 844]
+    assert live.answers() == []  # a tap on what is being read chooses nothing
+    page.locator(".choose").nth(1).tap()
+    assert settled(live, 1) == [((1,), (0,))]
+
+
+def test_a_swipe_to_the_right_chooses(serve, visit):
+    live = serve(pictures, answers_per_person=None)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    finger, second = Finger(page), page.locator(".option").nth(1)
+    for right, down in ((-250, 0), (40, 0), (30, -250)):
+        finger.swipe(second, right, down)
+    finger.swipe(second, 250)
+    settled(live, 1)
+    ready(page)
+    finger.swipe(page.locator(".option").nth(0), 250)
+    assert settled(live, 2) == [((1,), (0,)), ((0,), (1,))]
+    assert extent(page) == [390, 844]
+
+
+UNDO_TWICE = """async () => {
+  const main = document.getElementById("vote");
+  const back = new Promise((seen) => new MutationObserver(seen).observe(main, { childList: true }));
+  main.querySelector(".undo").click();
+  await back;
+  main.querySelector(".undo").click();
+}"""
+
+
+def test_a_double_tap_answers_one_question(serve, visit):
+    live = serve(answers_per_person=None)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    for n, selector in enumerate((".option", ".actions .tie", ".option"), start=1):
+        ready(page)
+        box = page.locator(selector).nth(0).bounding_box()
+        for _ in range(2):
+            page.touchscreen.tap(box["x"] + 30, box["y"] + 20)
+        settled(live, n)
+    ready(page)
+    assert len(live.answers()) == 3
+    page.evaluate(UNDO_TWICE)
+    wait_for_count(page, "2 answered")
+    ready(page)
+    assert len(live.answers()) == 2
+
+
+def test_a_double_tap_uses_an_invitation_once(serve, visit):
+    live = serve(open_link=False)
+    with live.folder.open(migrate=False) as database:
+        token = database.write(studies.create_invite, "drinks", 1.0, "participant", "", 1)
+    page = visit(f"{live.link}?invite={token}", **USUAL_PHONE)
+    held, finger = [], Finger(page)
+    page.route("**/join", lambda route: held.append(route))
+    finger.down(page.locator("button.primary"))
+    finger.touch("End")
+    until(lambda: page.wait_for_timeout(50) or held)
+    finger.touch("Start", (finger.x, finger.y))
+    finger.touch("End")
+    page.wait_for_timeout(400)
+    assert len(held) == 1
+    held[0].continue_()
+    ready(page)
+    assert page.locator(".option").count() == 2
+
+
+def test_a_double_tap_places_an_option_once(serve, visit):
+    live = serve(pictures, format="rank", size=4, answers_per_person=9)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    page.evaluate("for (const k of [1, 2]) document.querySelectorAll('.choose')[2].click()")
+    assert page.locator(".badge").all_inner_texts() == ["1"]
+    ready(page)
+    page.wait_for_timeout(400)
+    page.locator(".option").nth(2).tap(position={"x": 30, "y": 150})  # taken out again
+    until(lambda: page.locator(".badge").count() == 0)
+    assert live.answers() == []
+
+
+def test_an_answer_is_named_with_a_way_back(serve, visit):
+    live = serve(answers_per_person=None)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    before = shown(page)
+    assert not page.locator("#snack").is_visible()
+    page.locator(".option").nth(1).tap()
+    until(lambda: "Option 2 chosen" in text(page, "#snack"))
+    assert above_the_fold(page, "#snack button")
+    assert above_the_fold(page, ".option")
+    settled(live, 1)
+    ready(page)
+    page.locator("#snack button").tap()
+    until(lambda: shown(page) == before)
+    settled(live, 0)
+    until(lambda: not page.locator("#snack").is_visible())
+
+
+def test_a_picture_is_enlarged_by_a_button_and_by_a_finger_that_stays(serve, visit, axe):
+    live = serve(pictures, answers_per_person=None)
+    page = visit(live.link, **USUAL_PHONE)
+    start(page)
+    seen = page.locator(".option img").evaluate_all("all => all.map(it => it.src)")
+    finger = Finger(page)
+    finger.down(page.locator(".option").nth(0))
+    page.wait_for_selector("dialog")
+    finger.touch("End")
+    enlarged = page.locator("dialog img")
+    assert enlarged.get_attribute("src") in seen[0]
+    assert enlarged.bounding_box()["width"] == 390
+    page.locator("dialog button.larger").tap()
+    assert enlarged.bounding_box()["width"] > 1000
+    assert serious_faults(page, axe) == []
+    page.keyboard.press("ArrowLeft")  # no answer from behind the picture
+    page.keyboard.press("Escape")
+    until(lambda: page.locator("dialog").count() == 0)
+    page.locator(".glass").nth(0).focus()
+    page.keyboard.press("Enter")
+    page.click("dialog >> text=Next picture")
+    assert enlarged.get_attribute("src") in seen[1]
+    assert live.answers() == []
+    page.click("dialog >> text=Choose")
+    assert settled(live, 1) == [((1,), (0,))]
+
+
+def test_a_picture_is_enlarged_without_scripts(serve, visit):
+    page = visit(serve(pictures).link, java_script_enabled=False, **USUAL_PHONE)
+    page.click("button.primary")
+    assert extent(page) == [390, 844]
+    page.locator(".glass").nth(1).tap()
+    page.wait_for_url(re.compile("/media/"))
+
+
+def with_keys(page, **keys):
+    """Give every option of the next questions further keys, as the server may."""
+
+    def add(route):
+        reply = route.fetch()
+        content = reply.json()
+        for question in content["questions"]:
+            for option in question["options"]:
+                option.update(keys)
+        route.fulfill(response=reply, json=content)
+
+    page.route("**/next*", add)
+
+
+def test_what_must_be_played_is_played_before_a_choice(serve, visit, axe):
+    tones = [tone(200 + 50 * k, seconds=0.6) for k in range(4)]
+    live = serve(files("audio", ".wav", tones), answers_per_person=None)
+    page = visit(live.link, **USUAL_PHONE)
+    with_keys(page, must_play=True, caption="take three")
+    start(page)
+    assert page.locator(".option .caption").all_inner_texts() == ["take three"] * 2
+    assert serious_faults(page, axe) == []
+    finger = Finger(page)
+
+    def nothing_is_taken():
+        strike(page, "ArrowLeft")
+        strike(page, "ArrowUp")
+        finger.swipe(page.locator(".caption").nth(0), 250)
+        return live.answers() == [] and page.locator(".choose:disabled").count() == 2
+
+    def play(place):
+        page.evaluate(f"document.querySelectorAll('audio')[{place}].play()")
+        until(lambda: page.evaluate(f"document.querySelectorAll('audio')[{place}].ended"))
+
+    assert nothing_is_taken()
+    page.evaluate("document.querySelectorAll('audio').forEach(it => { it.currentTime = .55; })")
+    play(0)
+    play(1)  # the ends alone
+    assert nothing_is_taken()
+    play(0)
+    assert nothing_is_taken()
+    play(1)
+    until(lambda: page.locator(".choose:disabled").count() == 0)
+    page.locator(".choose").nth(1).tap()
+    assert settled(live, 1) == [((1,), (0,))]
+
+
+def test_marked_differences_are_shown(serve, visit):
+    page = visit(serve(answers_per_person=None).link)
+    with_keys(page, difference="a cup of <mark>green</mark> tea")
+    start(page)
+    assert page.locator(".option mark").all_inner_texts() == ["green", "green"]
+    assert shown(page) == ["a cup of green tea"] * 2
+
+
+def serious_faults(page, axe):
+    # the page's own policy forbids code from elsewhere: the checker comes in past it
+    page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
+    page.evaluate(axe)
+    found = page.evaluate("axe.run()")["violations"]
+    return [v["id"] for v in found if v["impact"] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("items", [pictures, essays])
+def test_questions_of_four_have_no_serious_fault_of_accessibility(serve, visit, axe, items, scheme):
+    live = serve(items, format="rank", size=4, answers_per_person=None)
+    page = visit(live.link, color_scheme=scheme, **USUAL_PHONE)
+    start(page)
+    assert serious_faults(page, axe) == []
+    for key in "123":
+        strike(page, key)
+    strike(page, "Enter")
+    until(lambda: "Order sent" in text(page, "#snack"))
+    assert serious_faults(page, axe) == []
+
+
 def test_the_owners_page_follows_a_vote_within_two_seconds(serve, visit):
     live = serve(answers_per_person=None)
     owner = visit(live.owner_link)
@@ -389,12 +684,7 @@ def test_no_page_has_a_serious_fault_of_accessibility_or_weighs_much(serve, visi
     weights = {}
 
     def check(page, name):
-        # the page's own policy forbids code from elsewhere: the checker comes in past it
-        page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
-        page.evaluate(axe)
-        found = page.evaluate("axe.run()")["violations"]
-        serious = [v["id"] for v in found if v["impact"] in ("serious", "critical")]
-        assert serious == [], name
+        assert serious_faults(page, axe) == [], name
         weights[name] = page.evaluate(
             "performance.getEntriesByType('navigation').concat("
             "performance.getEntriesByType('resource').filter(e => !e.name.includes('/media/')))"

@@ -5,6 +5,7 @@ import pickle
 import tempfile
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from checks import check_slopes, close, raised
@@ -25,6 +26,7 @@ from penchant.gp import (
     solve,
     tied_items,
 )
+from penchant.gp.users import arrowhead
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import batched, dispatch, linalg
@@ -92,6 +94,11 @@ def check_stacks(device):
                 (partial(batched.mix_stack, weights=weights), matrices),
             ):
                 close(call(there(array)), call(array), 1e-13)
+            totals = np.zeros((2, n, q * p))
+            block.add_rows(totals[0], F, weights, slice(None))
+            on_device = there(totals[1])
+            block.add_rows(on_device, there(F), weights, slice(None))
+            close(on_device, totals[0], 1e-13)
         _check_algebra(there, cov, F, x)
     broken = there(-np.eye(3)[None])
     assert "a prior" in raised(NumericalError, batched.cholesky_stack, broken, "a prior")
@@ -205,6 +212,21 @@ def check_users(device):
         close(ours.population().var, theirs.population().var)
 
 
+def check_very_many_items(device):
+    """The same by rows of the items' factor."""
+    with mock.patch.object(arrowhead, "MOST_ITEMS", 5):
+        for here, there, hyper in user_problems(device):
+            if isinstance(hyper.kernel, Independent):
+                continue
+            wanted, found = solve(here, hyper), solve(there, hyper)
+            assert found.prior.by_rows
+            close(found.log_evidence, wanted.log_evidence)
+            close(found.inference.state.var, wanted.inference.state.var)
+            close(gradient(there, found), gradient(here, wanted), 1e-7)
+            ours, theirs = there.posterior(found), here.posterior(wanted)
+            close(ours.utilities(np.arange(U)), theirs.utilities(np.arange(U)))
+
+
 def check_user_gradients(device):
     """The slope of the evidence against differences of the evidence, on the device itself."""
     for _, there, hyper in list(user_problems(device))[1:7:2]:
@@ -282,6 +304,7 @@ CHECKS = {
         check_stacks,
         check_arrow,
         check_users,
+        check_very_many_items,
         check_user_gradients,
         check_user_estimator,
     )

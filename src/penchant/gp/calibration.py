@@ -25,7 +25,7 @@ from penchant.gp.rules import cavity
 from penchant.likelihoods import Likelihood
 from penchant.numerics.types import FloatArray
 
-MOST_ANSWERS = 20_000
+MOST_ANSWERS = 5_000
 """Rows that are looked at: they determine one number far better than needed."""
 SLOPE_SPREAD = 1.5
 """Prior standard deviation of the logarithm of a slope: a factor of 4.5 either way."""

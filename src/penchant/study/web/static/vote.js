@@ -1,12 +1,16 @@
 // Questions without reloading: the next ones are fetched ahead, answers are sent in the
 // background and again until the server has them. The page works without this script too.
 
+import { action, card, classOf, element, fold, listen, maySkip, mayUndo, t, text } from "./cards.js";
+
 const main = document.getElementById("vote");
 const base = main.dataset.base;
-const { t, skip: maySkip, undo: mayUndo } = JSON.parse(document.getElementById("strings").textContent);
 const status = document.getElementById("status");
+const snack = document.getElementById("snack");
 const boxName = `outbox ${base}`;
 const MOMENT = 300;    // milliseconds: two clicks of a double click are closer together
+const REMAINS = 5000;  // milliseconds for which the last answer is named
+const TAUGHT = 3;      // answers after which swiping needs no hint
 
 let queue = [];        // open questions; the first is on screen
 let outbox = load();   // answers that the server has not confirmed
@@ -14,19 +18,12 @@ let undoable = null;   // the question whose answer can be taken back
 let shownAt = 0;
 let turns = 0;         // how many questions were shown
 let taking = false;    // whether the one on screen takes input yet
+let heard = true;      // whether everything that must be played was
+let lately = "";       // what was done to the question before
+let lastPlace = -1, lastAt = 0, hiding = null;
 let order = [];        // while ranking: positions, best first
 let done = 0, of = null;
 let sending = null;
-
-const text = (name, values = {}) =>
-  Object.entries(values).reduce((s, [k, v]) => s.replace(`{${k}}`, v), t[name]);
-
-function element(name, attributes = {}, ...children) {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-}
 
 function load() {
   try { return JSON.parse(sessionStorage.getItem(boxName)) ?? []; } catch { return []; }
@@ -93,7 +90,7 @@ async function refill() {
   progress();
   if (reply.state === "paused") {
     queue = [];
-    main.replaceChildren(element("h1", {}, t.paused_live));
+    wait(t.paused_live);
     setTimeout(refill, 5000);
   } else if (!reply.questions.length) {
     location.assign(`${base}/done`);
@@ -115,23 +112,27 @@ function fetchAhead(option) {
   }
 }
 
-function answer(chosen) {
-  if (!queue.length || !taking) return;
+function answer(chosen, words) {
+  if (!queue.length || !taking || (chosen && !heard)) return;
   const [question] = queue;
   outbox.push({ question: question.id, order: chosen, ms: Math.round(performance.now() - shownAt) });
   keep();
   queue.shift();
   undoable = question.id;
   if (chosen) { done += 1; progress(); done -= 1; }
+  told(words, true);
   if (queue.length) show();
-  else main.replaceChildren(element("h1", {}, t.loading));
+  else wait(t.loading);
   if (sending) sending.then(send); else send();
 }
 
 async function undo() {
-  if (!mayUndo || !undoable) return;
+  // the second tap of a double tap
+  if (!mayUndo || !undoable || performance.now() - shownAt < MOMENT) return;
   const question = undoable;
   undoable = null;
+  undoButton();
+  told(t.undone, false);
   do await send(); while (outbox.length);  // what has not arrived cannot be taken back
   await insist("/undo", { question });
   queue = [];
@@ -147,52 +148,45 @@ function progress() {
   if (bar) { bar.value = done; bar.setAttribute("aria-label", words); }
 }
 
-function body(option, n) {
-  if (option.kind === "text") return element("p", {}, option.text);
-  if (option.kind === "markdown") {
-    const prose = element("div", { class: "prose" });
-    prose.innerHTML = option.html;  // the server made it harmless
-    return prose;
-  }
-  if (option.kind === "image") return element("img", { src: option.url, alt: text("option", { n }) });
-  if (option.kind === "html") {
-    return element("iframe", { sandbox: "", title: text("option", { n }), src: option.url });
-  }
-  return element(option.kind, { controls: "", preload: "auto", playsinline: "", src: option.url });
+function wait(words) {
+  document.querySelector("dialog")?.close();
+  main.replaceChildren(element("h1", {}, words));
 }
 
-function card(question, option, place) {
-  const n = place + 1;
-  const words = text("choose_option", { n }) + (option.text ? `: ${option.text}` : "");
-  const button = element("button", { class: "choose", type: "button", "aria-label": words }, t.choose);
-  button.addEventListener("click", () => choose(place));
-  return element("div", { class: `option ${option.kind}` },
-    element("div", { class: "body" }, body(option, n)), button);
-}
-
-function action(name, does, kind = "") {
-  const button = element("button", { type: "button", class: kind }, t[name]);
-  button.addEventListener("click", does);
-  return button;
+// Names what was done, beside a way back.
+function told(words, back) {
+  lately = words;
+  snack.replaceChildren(element("span", {}, words));
+  if (back && mayUndo) snack.append(action("undo", undo, "tool"));
+  snack.hidden = false;
+  clearTimeout(hiding);
+  hiding = setTimeout(() => { snack.hidden = true; }, REMAINS);
 }
 
 function show() {
   const [question] = queue;
+  const { options, form } = question;
   order = [];
-  const options = element("div", { class: `options of-${question.options.length}` },
-    ...question.options.map((option, place) => card(question, option, place)));
+  document.querySelector("dialog")?.close();
+  const cards = element("div", { class: classOf(options) }, ...options.map((_, place) => card(options, place, choose)));
   const actions = element("div", { class: "actions" });
-  if (question.form === "rank") actions.append(action("send", sendOrder, "primary"));
-  if (question.tie) actions.append(action("tie", () => answer([[0, 1]])));
-  if (maySkip) actions.append(action("skip", () => answer(null)));
+  if (form === "rank") actions.append(action("send", sendOrder, "primary"));
+  if (question.tie) actions.append(action("tie", tie, "tie"));
+  if (maySkip) actions.append(action("skip", skip));
+  if (mayUndo) actions.append(action("undo", undo, "quiet undo"));
   const title = element("h1", { id: "question", tabindex: "-1" }, question.prompt);
-  const hint = element("p", { class: "hint" }, question.form === "rank" ? t.rank_hint : "");
-  main.replaceChildren(title, hint, options, actions);
+  const hint = element("p", { class: "hint" });
+  main.replaceChildren(title, hint, cards, actions);
+  heard = listen(main, options, () => { heard = true; mark(); say(t.may_choose, "unseen"); });
+  hint.textContent = !heard ? t.play_hint : form === "rank" ? t.rank_hint : "";
+  if (!hint.textContent && done < TAUGHT) hint.append(element("span", { class: "touch" }, t.swipe_hint));
   undoButton();
   document.getElementById("keys").textContent = keysOf(question);
+  fold(main);
   title.focus({ preventScroll: true });
   scrollTo({ top: 0 });
-  if (status.dataset.why !== "offline") say(t.new_question, "unseen");
+  if (status.dataset.why !== "offline") say([lately, t.new_question].filter(Boolean).join(". "), "unseen");
+  lately = "";
   mark();
   takeInput();
 }
@@ -225,22 +219,26 @@ function keysOf({ form, tie, options }) {
 }
 
 function undoButton() {
-  document.getElementById("undo")?.remove();
-  if (!mayUndo || !undoable) return;
-  const button = action("undo", undo, "quiet");
-  button.id = "undo";
-  main.querySelector(".actions")?.append(button);
+  const button = main.querySelector(".actions .undo");
+  if (button) button.disabled = !undoable;
 }
 
-function choose(place) {
+const tie = () => answer([[0, 1]], t.tied);
+const skip = () => answer(null, t.skipped);
+
+// onto: it is chosen after this, also where a tap would take it out of the order again
+function choose(place, onto = false) {
   const [question] = queue;
-  if (!question || !taking || place >= question.options.length) return;
+  if (!question || !taking || !heard || place >= question.options.length) return;
   const others = question.options.map((_, k) => k).filter((k) => k !== place);
-  if (question.form !== "rank") return answer([[place], others]);
-  order = order.includes(place) ? order.filter((k) => k !== place) : [...order, place];
-  if (order.length === question.options.length - 1) {
-    order.push(question.options.findIndex((_, k) => !order.includes(k)));
-  }
+  if (question.form !== "rank") return answer([[place], others], text("chosen", { n: place + 1 }));
+  if (place === lastPlace && performance.now() - lastAt < MOMENT) return;
+  [lastPlace, lastAt] = [place, performance.now()];
+  if (!order.includes(place)) {
+    order.push(place);
+    const rest = question.options.map((_, k) => k).filter((k) => !order.includes(k));
+    if (rest.length === 1) order.push(...rest);
+  } else if (!onto) order = order.filter((k) => k !== place);
   mark();
 }
 
@@ -250,16 +248,22 @@ function mark() {
     const rank = order.indexOf(place);
     node.classList.toggle("chosen", rank >= 0);
     if (rank >= 0) node.append(element("span", { class: "badge" }, String(rank + 1)));
+    const button = node.querySelector(".choose");
+    button.disabled = !heard;
+    button.textContent = heard ? t.choose : t.play_first;
   });
+  const tied = main.querySelector(".actions .tie");
+  if (tied) tied.disabled = !heard;
   const send = main.querySelector(".actions .primary");
   if (send) send.disabled = order.length < (queue[0]?.options.length ?? 0);
 }
 
 function sendOrder() {
-  if (order.length === queue[0]?.options.length) answer(order.map((place) => [place]));
+  if (order.length === queue[0]?.options.length) answer(order.map((place) => [place]), t.sent);
 }
 
 addEventListener("keydown", (event) => {
+  if (document.querySelector("dialog")) return;
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   if (["INPUT", "SELECT", "TEXTAREA", "AUDIO", "VIDEO"].includes(event.target.tagName)) return;
   const [question] = queue;
@@ -268,13 +272,15 @@ addEventListener("keydown", (event) => {
   const does =
     key === "z" ? undo :
     !question ? null :
-    key === "s" && maySkip ? () => answer(null) :
+    key === "s" && maySkip ? skip :
     pair && key === "ArrowLeft" ? () => choose(0) :
     pair && key === "ArrowRight" ? () => choose(1) :
-    pair && key === "ArrowUp" && question.tie ? () => answer([[0, 1]]) :
+    pair && key === "ArrowUp" && question.tie ? tie :
     key === "Enter" && question.form === "rank" && event.target.tagName !== "BUTTON" ? sendOrder :
     /^[1-9]$/.test(key) ? () => choose(Number(key) - 1) : null;
   if (does) { event.preventDefault(); does(); }
 });
+
+addEventListener("resize", () => fold(main));
 
 send();
