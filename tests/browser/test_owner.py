@@ -112,13 +112,16 @@ def test_nothing_is_cut_and_nothing_is_a_fault_of_accessibility(serve, open_as_o
         for size in SIZES.values():
             page.set_viewport_size(size)
             # beyond the window or beyond its own box: cut
-            assert page.evaluate(
-                """[...document.querySelectorAll("body *")].filter((node) => {
+            assert (
+                page.evaluate(
+                    """[...document.querySelectorAll("body *")].filter((node) => {
                   const { right, left, width } = node.getBoundingClientRect();
                   return width && !node.closest(".sr, .jump, .status, svg, details table")
                     && (right > innerWidth + 1 || left < -1);
                 }).map((node) => node.outerHTML.slice(0, 80))"""
-            ) == [], name
+                )
+                == []
+            ), name
         page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
         page.evaluate(axe)
         found = page.evaluate("axe.run()")["violations"]
@@ -245,7 +248,8 @@ def test_leaving_people_out_shows_the_effect_before_it_is_taken(serve, open_as_o
     assert page.locator("#effect tbody tr").first.inner_text().endswith("8 ↑")
     assert page.locator("#effect tbody tr").last.inner_text().endswith("1 ↓")
     page.click("#effect button.primary")
-    until(lambda: len(asked) == 2)
+    # the page's own wait lets the route be served, which a plain sleep does not
+    until(lambda: page.wait_for_timeout(50) or len(asked) == 2)
     assert asked[1] == first | {"preview": False}
     until(lambda: page.is_hidden("#effect"))
 

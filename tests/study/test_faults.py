@@ -1,5 +1,6 @@
 """What went wrong once in running studies: each has its test here."""
 
+import dataclasses
 import errno
 import json
 import logging
@@ -49,6 +50,26 @@ def test_erasing_somebody_without_answers_changes_nothing_that_was_learned(serve
     assert len(overview(served)["ranking"]) == 5
     model.step()
     same_ranking(model.learner.ranking(), ps.Worker(served.database, "drinks").learner.ranking())
+
+
+def test_an_erased_person_is_on_no_map(served):
+    ann, bob = served.participant(), served.participant()
+    for browser in (ann, bob):
+        browser.answer(3)
+    served.step()
+    ids = [row["id"] for row in served.call("GET", "/participants").json()]
+    saved = served.database.read(learning.last_snapshot, "drinks")
+    places = [{"participant": person, "x": 0.5, "y": 0.1, "group": 0} for person in ids]
+    known = {"verdict": "supported", "sentence": "", "groups": [], "divisive": [], "map": places}
+    saved = dataclasses.replace(saved, summary=saved.summary | {"communities": known})
+    served.database.write(learning.save_snapshot, "drinks", saved, served.clock() + 1)
+    assert served.call("GET", "/people").json()["map"] == places
+    assert "map" not in overview(served)["communities"]
+    bob.delete("/s/drinks/me")
+    (left,) = served.call("GET", "/people").json()["map"]
+    assert left["participant"] in {row["id"] for row in served.call("GET", "/participants").json()}
+    stored = served.database.read(learning.last_summary, "drinks")
+    assert stored["communities"]["map"] == [left]
 
 
 def test_the_ranking_stays_while_the_model_learns_without_an_erased_person(served):

@@ -117,8 +117,8 @@ def live(conn: Connection, study: str, now: float) -> dict[str, Any]:
             "participants": n_people,
             "here": n_here,
             "items": n_active,
-            "all_items": n_items,
         },
+        "all_items": n_items,
         "goal": goal(it.config),
         "model": {
             "seq": known.get("seq", 0),

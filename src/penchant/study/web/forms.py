@@ -88,7 +88,7 @@ def _kind(name: str, schema: dict[str, Any]) -> tuple[str, list[str]]:
 def _limits(schema: dict[str, Any]) -> dict[str, Any]:
     """Limits of a number, and whether it may be left empty."""
     options = [schema, *schema.get("anyOf", ())]
-    numbers = [o for o in options if o.get("type") in ("integer", "number")]
+    numbers = [one for one in options if one.get("type") in ("integer", "number")]
     number: dict[str, Any] = numbers[0] if numbers else {}
     return {
         "least": number.get("minimum"),

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, responses
 
-from penchant.study.refusals import ParticipantRefusal, Refusal, strings
+from penchant.study.refusals import Refusal, strings
 from penchant.study.store import reports, studies
 from penchant.study.web.forms import settings_form
 from penchant.study.web.owner import Owned
@@ -39,11 +39,20 @@ async def first_page(study: StudyName, request: Request) -> responses.Response:
     return await owner_page(study, PAGES[0], request)
 
 
-@router.get("/o/{study}/{name}", response_class=responses.HTMLResponse)
-async def owner_page(study: StudyName, name: str, request: Request) -> responses.Response:
+def _further_page(name: str) -> Callable[..., Any]:
+    async def show(study: StudyName, request: Request) -> responses.Response:
+        return await owner_page(study, name, request)
+
+    return show
+
+
+for _name in PAGES[1:]:
+    options: dict[str, Any] = {"response_class": responses.HTMLResponse, "name": _name}
+    router.get(f"/o/{{study}}/{_name}", **options)(_further_page(_name))
+
+
+async def owner_page(study: str, name: str, request: Request) -> responses.Response:
     """One of the owner's pages."""
-    if name not in PAGES:
-        raise ParticipantRefusal("unknown", "page")
     site = site_of(request)
     it = await site.read(studies.get, study)
     await site.require_owner(request, study)

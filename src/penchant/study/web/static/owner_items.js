@@ -1,6 +1,6 @@
 // All items: the ranking by the page, search, adding, retiring and bringing back.
 
-import { button, call, follow, get, list, say } from "./owner.js";
+import { button, call, element, follow, get, list, number, say, table } from "./owner.js";
 import { ranking } from "./owner_ranking.js";
 
 function action(row) {
@@ -39,5 +39,31 @@ get("add").addEventListener("submit", async (event) => {
   name.focus();
   items.load();
 });
+
+// ---- what participants suggest, where the study asks for it
+
+const features = [...document.querySelectorAll("#add .feature")].map((field) => field.name);
+const fill = get("suggestions") && table(get("suggestions"), [
+  { name: say("item"), kind: "name" }, { name: say("people"), kind: "num" },
+  ...features.map((name) => ({ name })), { name: say("actions"), kind: "act" }]);
+
+async function suggestions() {
+  const rows = await call("GET", "/suggestions") ?? [];
+  fill(rows.slice(0, 50), ({ id, text, times }) => {
+    const fields = features.map((name) => element("input", { type: "number", step: "any", "aria-label": `${name}: ${text}` }));
+    const decide = (add) => async () => {
+      const values = Object.fromEntries(fields.map((field, k) => [features[k], Number(field.value)]));
+      if (add && fields.some((field) => field.value === "")) fields.find((field) => field.value === "").focus();
+      else if (await call("POST", `/suggestions/${id}`, add ? { add, features: values } : { add })) {
+        suggestions();
+        items.load();
+      }
+    };
+    return { cells: [text, number(times), ...fields, [
+      button(say("add"), decide(true), say("add_one", { name: text })), " ",
+      button(say("decline"), decide(false), say("decline_one", { name: text }))]] };
+  });
+}
+if (fill) suggestions();
 
 follow(() => items.later());

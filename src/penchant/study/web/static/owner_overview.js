@@ -8,13 +8,13 @@ function rates(rows) {
   return rows.slice(1).map(([n, , at], k) => Math.max(0, (60 * (n - rows[k][0])) / Math.max(1, at - rows[k][2])));
 }
 
-function tiles({ counts, progress }) {
+function tiles({ counts, progress, all_items: all }) {
   const model = counts.questions ? 1 - counts.without_model / counts.questions : null;
   const shown = [
     [number(counts.answers), "answers", progress.length > 1 ? spark(progress.map(([n]) => n)) : meter(0)],
     [number(counts.answers_last_minute), "last_minute", progress.length > 2 ? spark([...rates(progress), counts.answers_last_minute]) : meter(0)],
     [`${number(counts.here)} / ${number(counts.participants)}`, "people_here", meter(counts.here / (counts.participants || 1))],
-    [number(counts.items), "items_asked", meter(counts.items / (counts.all_items || 1))],
+    [number(counts.items), "items_asked", meter(counts.items / (all || 1))],
     [model === null ? "–" : percent(model), "by_model", meter(model ?? 0)],
   ];
   get("tiles").replaceChildren(...shown.map(([value, name, picture]) =>

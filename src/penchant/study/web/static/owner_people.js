@@ -146,5 +146,6 @@ follow(({ communities }) => {
   groups = communities?.groups ?? [];
   const name = communities ? `groups_${communities.verdict.replace(" ", "_")}` : "groups_early";
   get("groups-text").textContent = say(name, { n: number(groups.length) });
+  drawMap();
   people.later();
 });
