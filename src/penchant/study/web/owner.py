@@ -273,8 +273,6 @@ async def _download(name: str, write: Callable[[FilePath], None]) -> responses.F
     return responses.FileResponse(folder / name, filename=name, background=clean)
 
 
-
-
 async def overview(site: Site, study: str) -> dict[str, Any]:
     """Counts, and the model's last summary."""
     return await site.read(reports.overview, study, site.now())
