@@ -27,6 +27,7 @@ _NAMES = {
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
         *("learning_point", "p_first", "replayed", "stock_for", "work"),
     ),
+    "many": ("ManyItemsModel", "fit_many"),
     "quality": ("calibration", "raters"),
     "questions": (
         *("KINDS", "REPEAT_AFTER", "Prepared", "check_items", "check_order", "draw"),
