@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import penchant.study as ps
-from penchant.study.refusals import Refusal
 from penchant.study.store import learning, participants, reports, studies
 
 ITEMS = tuple(f"item {k}" for k in range(8))
@@ -78,7 +77,7 @@ def test_a_snapshot_of_a_model_that_knew_the_excluded_is_not_stored(voted):
 
 def test_people_who_are_not_here_are_refused_and_repeats_change_nothing(voted):
     study, _, folk = voted
-    with pytest.raises(Refusal):
+    with pytest.raises(ps.Refusal):
         exclude(study, [folk[0], "nobody"])
     assert not any(row["excluded"] for row in study.read(participants.participants_of, 2000.0))
     exclude(study, [folk[0], folk[0]])

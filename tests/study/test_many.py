@@ -7,8 +7,6 @@ import penchant as pc
 import penchant.study as ps
 from penchant.ask import Joint, TopSettled
 from penchant.likelihoods import Probit, Ties
-from penchant.study import learner as learners
-from penchant.study import many
 from penchant.study.store import studies
 
 SETTINGS = {"likelihood": "probit", "optimize": None}
@@ -34,7 +32,7 @@ def test_beliefs_are_nearly_those_of_an_exact_fit(tie_below):
     data = simulated(400, 2400, tie_below)
     kept = {"likelihood": Ties(0.4) if tie_below else "probit", "optimize": None}
     kernel = pc.kernels.Independent(1.7)
-    one = many.fit(data, kept | {"kernel": kernel}).belief()
+    one = ps.fit_many(data, kept | {"kernel": kernel}).belief()
     other = pc.PreferenceGP(kernel, clustered=False, **kept).fit(None, data).belief()
     (mean, sd), (exact_mean, exact_sd) = shown(one), shown(other)
     assert np.abs(mean - exact_mean).max() < 0.02
@@ -55,7 +53,7 @@ def test_beliefs_are_nearly_those_of_an_exact_fit(tie_below):
 def test_hyperparameters_are_nearly_those_of_an_exact_fit():
     data = simulated(200, 3000, 0.4)
     settings = {"likelihood": "ties", "optimize": "evidence"}
-    model = many.fit(data, settings)
+    model = ps.fit_many(data, settings)
     exact = pc.PreferenceGP(random_state=0, **settings).fit(None, data)
     assert model.kernel_.variance == pytest.approx(exact.kernel_.variance, rel=0.05)
     assert model.likelihood_.threshold == pytest.approx(exact.likelihood_.threshold, rel=0.05)
@@ -63,7 +61,7 @@ def test_hyperparameters_are_nearly_those_of_an_exact_fit():
 
 def test_an_item_that_nobody_compared_has_the_prior():
     data = pc.Comparisons.from_pairs(["a"], ["b"], items=["a", "b", "c"])
-    belief = many.fit(data, SETTINGS).belief()
+    belief = ps.fit_many(data, SETTINGS).belief()
     assert belief.mean[2] == 0.0
     assert belief.var.tolist()[2] == 1.0 > belief.var[0]
     assert belief.mean[0] > 0.0 > belief.mean[1]
@@ -71,8 +69,8 @@ def test_an_item_that_nobody_compared_has_the_prior():
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(many, "MANY_ITEMS", 20)
-    monkeypatch.setattr(learners, "MOST_ITEMS", 20)
+    monkeypatch.setattr("penchant.study.many.MANY_ITEMS", 20)
+    monkeypatch.setattr("penchant.study.learner.MOST_ITEMS", 20)
 
 
 @pytest.mark.parametrize(("form", "size"), [("pair", 2), ("best", 4), ("rank", 3)])
@@ -93,7 +91,7 @@ def test_a_study_of_many_items_learns_asks_and_replays(
     study.undo(folk[0])
     worker.step()
     learner = worker.learner
-    assert isinstance(learner.model, many.ManyItemsModel)
+    assert isinstance(learner.model, ps.ManyItemsModel)
     ranking = learner.ranking()
     assert np.corrcoef([worth[row["item"]] for row in ranking], np.arange(40))[0, 1] < -0.6
     same_ranking(ranking, ps.replayed(study.database, "drinks").ranking())

@@ -32,6 +32,7 @@ _NAMES = {
         *("StudyLearner", "Worker", "best_questions", "comparisons", "groups", "learned_from_file"),
         *("learning_point", "p_first", "replayed", "stock_for", "work"),
     ),
+    "many": ("ManyItemsModel", "fit_many"),
     "metadata": ("orientation_of", "without_metadata"),
     "notebook": ("StudyServer", "serve"),
     "quality": ("calibration", "raters"),

@@ -203,7 +203,7 @@ class StudyLearner:
         settings["optimize"] = "evidence" if learn else None
         X = self._X()
         if self.is_many and X is None:
-            return many.fit(data, settings)
+            return many.fit_many(data, settings)
         if self.config.model == "personal":
             model: Any = pc.MultiUserGP(progress=False, **settings)
         else:

@@ -138,7 +138,7 @@ class ManyItemsModel:
         kept.fit(None, pc.Comparisons.from_pairs(["a"], ["b"])).save(path)
 
 
-def fit(data: pc.Comparisons, settings: Mapping[str, Any]) -> ManyItemsModel:
+def fit_many(data: pc.Comparisons, settings: Mapping[str, Any]) -> ManyItemsModel:
     """The model of comparisons of pairs. settings: as for `PreferenceGP`."""
     likelihood = get(settings["likelihood"])
     if not likelihood.log_concave:  # learned while items were few; messages may not converge
