@@ -42,8 +42,8 @@ function enough({ stop, plan, left, progress, model, goal }) {
 
 // about how many, and in brackets what 10 % and 90 % of the imagined futures take
 function needed({ low, median, high }) {
-  const value = (n) => (n === null ? say("beyond", { n: 300 }) : number(n));
-  const range = (name) => say("range", { low: value(low[name]), high: value(high[name]) });
+  const value = (n, name) => (n !== null ? number(n) : name === "answers" ? say("beyond", { n: 300 }) : say("more"));
+  const range = (name) => say("range", { low: value(low[name], name), high: value(high[name], name) });
   if (median.answers === null) return `${say("need_many")} ${range("answers")}`;
   const part = (name) => `${say(`need_${name}`, { n: number(median[name]) })} ${range(name)}`;
   return `${["answers", "people", "money"].filter((name) => median[name] !== null).map(part).join(", ")}.`;

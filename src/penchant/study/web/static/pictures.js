@@ -152,11 +152,8 @@ export function map(figure, points, groups) {
   }
   show(figure, node, [say("person"), say("group_name"), say("map_across"), say("map_up")], points.map((point) =>
     [point.participant.slice(0, 6), number(point.group + 1), number(point.x, 2), number(point.y, 2)]));
-  let legend = figure.querySelector(".legend");
-  if (!legend) {
-    legend = element("ul", { class: "legend" });
-    figure.querySelector("details").before(legend);
-  }
+  const legend = figure.querySelector(".legend") ?? element("ul", { class: "legend" });
+  figure.querySelector("details").before(legend);
   legend.replaceChildren(...groups.map(({ people, best }, at) =>
     element("li", {}, sign(at), say("legend", { n: at + 1, people: number(people), best: best.join(", ") }))));
 }
