@@ -26,7 +26,6 @@ from penchant.gp import (
     solve,
     tied_items,
 )
-from penchant.gp.users import arrowhead
 from penchant.kernels import RBF, Constant, FreeCovariance, Independent, Inputs, Linear
 from penchant.likelihoods import Logit, Probit, get
 from penchant.numerics import batched, dispatch, linalg
@@ -214,7 +213,7 @@ def check_users(device):
 
 def check_very_many_items(device):
     """The same by rows of the items' factor."""
-    with mock.patch.object(arrowhead, "MOST_ITEMS", 5):
+    with mock.patch("penchant.gp.users.arrowhead.MOST_ITEMS", 5):
         for here, there, hyper in user_problems(device):
             if isinstance(hyper.kernel, Independent):
                 continue
