@@ -184,7 +184,10 @@ def test_settings_without_a_goal_mean_what_they_meant(serve):
 def test_the_export_says_who_is_excluded(voted, tmp_path):
     study, _, folk = voted
     exclude(study, folk[2:])
-    rows = study.read(lambda c, name: list(reports.export_rows(c, name)))
+    counted = study.read(lambda c, name: list(reports.export_rows(c, name)))
+    assert folk[2] not in {row["user"] for row in counted}
+    rows = study.read(lambda c, name: list(reports.export_rows(c, name, everybody=True)))
+    assert len(rows) == len(counted) + 18
     assert {row["user"] for row in rows if row["excluded"]} == {folk[2]}
     assert sum(row["excluded"] for row in rows) == 18
     ps.write_votes(rows, tmp_path / "votes.csv")

@@ -62,10 +62,10 @@ def run(study, n_people, answers):
     study.write(participants.erase, folk[-1], 2001.0)
 
 
-def exported(database, path, **options):
-    rows = database.read(lambda c: list(reports.export_rows(c, "drinks")))
+def exported(database, path, everybody=False):
+    rows = database.read(lambda c: list(reports.export_rows(c, "drinks", everybody)))
     ps.write_votes(rows, path)
-    return pc.read_comparisons(str(path), **options)
+    return pc.read_comparisons(str(path))
 
 
 def edit(database):
@@ -77,10 +77,6 @@ def edit(database):
     for change in (studies.retire, studies.restore):
         database.write(change, "drinks", item, 2003.0)
     return folk[0]
-
-
-INCLUDED = "excluded = false"
-"""The rows from which the study's model learned."""
 
 
 def live(database, worker):
@@ -165,10 +161,10 @@ def test_the_live_model_learns_what_an_edited_study_holds(eventful, tmp_path, se
     live(database, worker)
     gone = edit(database)
     data, names = live(database, worker)
-    held = exported(database, tmp_path / "votes.csv", where=INCLUDED)
+    held = exported(database, tmp_path / "votes.csv")
     assert rows_of(held) == rows_of(data, names)
     assert gone not in data.users
-    everything = exported(database, tmp_path / "votes.parquet")
+    everything = exported(database, tmp_path / "votes.parquet", everybody=True)
     assert set(everything.users) == {*data.users, gone}
     again = ps.comparisons(
         ps.replayed(database, "drinks").record.taught(), list(worker.learner.record.items)
@@ -205,7 +201,7 @@ def test_the_same_answers_give_the_same_ranking_live_and_offline(eventful, tmp_p
         edit(database)
     live(database, worker)
     model = worker.learner.model
-    held = exported(database, tmp_path / "votes.csv", where=INCLUDED)
+    held = exported(database, tmp_path / "votes.csv")
     settings = {"kernel": model.kernel_, "likelihood": model.likelihood_, "optimize": None}
     offline = pc.PreferenceGP(**settings, random_state=0).fit(None, held)
     names = {row.id: row.name for row in database.read(studies.items_of, "drinks")}
@@ -242,7 +238,7 @@ def test_the_command_line_ranks_an_export_as_the_study_does(eventful, tmp_path):
     exported(database, tmp_path / "votes.csv")
     command = [sys.executable, "-m", "penchant", "rank", str(tmp_path / "votes.csv")]
     done = subprocess.run(
-        [*command, "--model", "gp", "--where", INCLUDED, "--json"],
+        [*command, "--model", "gp", "--json"],
         capture_output=True,
         text=True,
         check=True,

@@ -129,10 +129,13 @@ class Client:
         """How many more answers, people and how much money until enough is known."""
         return self._call("GET", "/plan").json()
 
-    def export(self, path: str | PathLike[str]) -> None:
-        """Write the votes to a file that ends in .csv, .jsonl or .parquet."""
-        form = Path(path).suffix.removeprefix(".")
-        Path(path).write_bytes(self._call("GET", "/export", params={"format": form}).content)
+    def export(self, path: str | PathLike[str], everybody: bool = False) -> None:
+        """Write the votes to a file that ends in .csv, .jsonl or .parquet.
+
+        everybody: those of excluded people, too.
+        """
+        params = {"format": Path(path).suffix.removeprefix("."), "everybody": everybody}
+        Path(path).write_bytes(self._call("GET", "/export", params=params).content)
 
     def import_votes(self, path: str | PathLike[str]) -> int:
         """Import votes from a CSV file; return how many distinct rows were new."""

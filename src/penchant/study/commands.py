@@ -247,11 +247,12 @@ def status(folder: Path, as_json: bool) -> None:
 @click.command()
 @FOLDER
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
-def export(folder: Path, output: Path) -> None:
+@click.option("--everybody", is_flag=True, help="The answers of excluded people, too.")
+def export(folder: Path, output: Path, everybody: bool) -> None:
     it = Folder(folder)
     with it.open() as database:
         with studies.uncollected():
-            rows = database.read(lambda c: list(reports.export_rows(c, it.study)))
+            rows = database.read(lambda c: list(reports.export_rows(c, it.study, everybody)))
         config = database.read(studies.get, it.study).config
     files.write_votes(rows, output)
     note(f"{len(rows)} comparisons in {output}")

@@ -273,12 +273,13 @@ def plan(config: Any, left: dict[str, Any] | None) -> dict[str, Any] | None:
     return {name: cost(left[name]) for name in ("low", "median", "high")}
 
 
-def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
+def export_rows(conn: Connection, study: str, everybody: bool = False) -> Iterator[dict[str, Any]]:
     """All answers that were not withdrawn, as `penchant rank` reads them.
 
     One row per pair. Where questions show more than two items: one row per item and answer, with
     the item's position in the answer, so that choices and rankings stay whole. What people said
-    before the first item is in columns of its own.
+    before the first item is in columns of its own. These are the answers that the model learns
+    from; everybody: those of excluded people, too.
     """
     names = {row.id: row.name for row in studies.items_of(conn, study)}
     record = replay(studies.events_after(conn, study))
@@ -291,9 +292,12 @@ def export_rows(conn: Connection, study: str) -> Iterator[dict[str, Any]]:
     # also of questions that the owner has taken away since
     columns = dict.fromkeys([*(q.name for q in asked), *(n for one in said.values() for n in one)])
     for answer in answers:
+        is_excluded = answer.participant in record.excluded
+        if is_excluded and not everybody:
+            continue
         about = {name: getattr(answer, name) for name in ABOUT}
         about |= columns | said.get(answer.user, {})
-        about["excluded"] = answer.participant in record.excluded
+        about["excluded"] = is_excluded
         for row in as_rows(answer, names):
             yield row | about
 

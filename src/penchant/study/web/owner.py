@@ -232,12 +232,16 @@ async def export(
     study: StudyName,
     site: Owned,
     form: Annotated[str, Query(alias="format", pattern="^(csv|jsonl|parquet)$")] = "csv",
+    everybody: bool = False,
 ) -> responses.FileResponse:
-    """All answers that were not withdrawn, as `penchant rank` reads them."""
+    """All answers that were not withdrawn, as `penchant rank` reads them.
+
+    everybody: those of excluded people, too.
+    """
 
     def job(conn: Any) -> list[dict[str, Any]]:
         with studies.uncollected():
-            return list(reports.export_rows(conn, study))
+            return list(reports.export_rows(conn, study, everybody))
 
     rows = await site.read(job)
     return await _download(f"{study}.{form}", lambda path: write_votes(rows, path))
