@@ -90,16 +90,21 @@ class SharedInformation(NamedTuple):
     """Users' information about W, shift (r_u, n) and the log-determinant of their own deviations;
     sound: whether their precisions are positive definite."""
 
-    information: Shared
+    information: FloatArray
     collected: FloatArray
     log_det: float
     sound: bool = True
 
 
+def _summed(prior: ArrowPrior, information: Shared) -> FloatArray:
+    """Of users who share one direction, what information is added up in."""
+    return information.cross if prior.by_rows else information.common
+
+
 def add_information(one: SharedInformation, two: SharedInformation) -> SharedInformation:
     """Of the users of both."""
     return SharedInformation(
-        Shared(*(a + b for a, b in zip(one.information, two.information, strict=True))),
+        one.information + two.information,
         one.collected + two.collected,
         one.log_det + two.log_det,
         one.sound and two.sound,
@@ -161,7 +166,7 @@ def again(part: UserPart, state: State, broadcast: Broadcast) -> tuple[State, Sh
             collected += block.collect(phi, own.forced(block.adjoint(shift)))
     except NumericalError:
         sound = False
-    return state, SharedInformation(information.total(), collected, log_det, sound)
+    return state, SharedInformation(_summed(prior, information.total()), collected, log_det, sound)
 
 
 @dataclass
@@ -179,9 +184,9 @@ class Sweeps:
     added: Callable[..., tuple[Any, ...]]
 
     def __post_init__(self) -> None:
-        none = self.prior.shared.nothing()
+        none = _summed(self.prior, self.prior.shared.nothing())
         self.known = SharedInformation(none, np.zeros((1, len(self.prior.item_factor))), 0.0)
-        self.shared = self.prior.shared.given(none)
+        self.shared = self._given(none)
         self.mean, self.taken = np.zeros(0), 0.0
         self.broadcast: Any = None
         self.ahead, self.seen = self.known, SweepSummary(0.0, 0.0, 0.0, 0)
@@ -219,5 +224,9 @@ class Sweeps:
             (known,) = self.added(again, broadcast, {SharedInformation: add_information})
         if not known.sound:
             raise NumericalError("a user's posterior precision is not positive definite")
-        self.shared = self.prior.shared.given(known.information)
+        self.shared = self._given(known.information)
         self.known, self.taken = known, step
+
+    def _given(self, information: FloatArray) -> SharedState:
+        shared, name = self.prior.shared, "cross" if self.prior.by_rows else "common"
+        return shared.given(shared.nothing()._replace(**{name: information}))
