@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from experiments.communities import cars_trial, draw_synthetic, draw_votes, score, sushi_trial
+from experiments.defaults_twins import sushi_people
 from penchant.data import Comparisons
+from penchant.datasets import load_sushi_b
 from penchant.errors import ConvergenceWarning, DataError
 from penchant.kernels import Independent
 from penchant.metrics import adjusted_rand
@@ -455,10 +457,11 @@ def test_held_out_answers_are_predicted(data_folder, draw, personal, accuracy):
     assert score(model, trial).accuracy >= accuracy
 
 
-def test_communities_without_disagreement_predict_alone():
-    """Items have effects that features do not explain, and nobody differs inside a community."""
-    trial = draw_votes(30, seed=0)
+def test_personal_taste_predicts_where_camps_do_not_differ_inside(data_folder):
+    """Of few answers nobody differs from their camp by more than noise, and yet held-out answers
+    are likelier by people's own taste."""
+    trial = sushi_people(load_sushi_b(), 0, False)
     model = CommunityGP(random_state=0, progress=False).fit(trial.X, trial.train)
-    assert model.verdict_ == "supported"
-    assert "personal taste" not in model.report_.steps
-    assert score(model, trial).accuracy >= 0.775
+    assert model.verdict_ == "personal"
+    assert model.report_.steps[-1] == "personal taste"
+    assert model.score(trial.test) > -0.5

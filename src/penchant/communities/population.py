@@ -682,7 +682,8 @@ def find_variation(
         evidence += gain
     is_broken = not required and answers.are_broken_choices  # which flatters all evidence
     if not required and (is_broken or evidence <= some.objective + CLEAR_EVIDENCE):
-        return doubtful if is_broken or (seen and _has_item_effects(some)) else None
+        # evidence may prefer communities by 130 nats where people's own taste predicts better
+        return doubtful if is_broken or _has_item_effects(some) else None
     evidence += result.objective - some.objective
     if modes is None:
         return Variation(np.ones((answers.n_users, 1)), single.allocation.model.hyper, evidence)
