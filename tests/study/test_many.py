@@ -73,8 +73,9 @@ def few_are_many(monkeypatch):
     monkeypatch.setattr("penchant.study.learner.MOST_ITEMS", 20)
 
 
-@pytest.mark.parametrize(("form", "size"), [("pair", 2), ("best", 4), ("rank", 3)])
-@pytest.mark.parametrize("goal", ["best", "order"])
+@pytest.mark.parametrize(
+    ("form", "size", "goal"), [("pair", 2, "best"), ("best", 4, "order"), ("rank", 3, "order")]
+)
 def test_a_study_of_many_items_learns_asks_and_replays(
     voting, few_are_many, same_ranking, form, size, goal
 ):
