@@ -41,13 +41,18 @@ def arguments(rng):
 def many(rng):
     """20,000 users × 2,000 items × 50 votes each, tastes of eight dimensions."""
     n_users, n_items = 20_000, 2_000
-    user = np.repeat(np.arange(n_users), 50)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
+    user, a, b = random_pairs(rng, n_users, n_items)
     where = rng.standard_normal((n_items, 8))
     wants = rng.standard_normal(8) + 0.7 * rng.standard_normal((n_users, 8))
     utility = (0.5 * wants @ where.T).astype(np.float32)
     return answered(user, a, b, utility, rng)
+
+
+def random_pairs(rng, n_users, n_items, n_each=50):
+    """Who is asked about which two items."""
+    user = np.repeat(np.arange(n_users), n_each)
+    a = rng.integers(n_items, size=len(user))
+    return user, a, (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
 
 
 def answered(user, a, b, utility, rng):
@@ -84,9 +89,7 @@ def movielens(rng):
 def catalogue(rng):
     """2,000 users × 10,000 items × 50 votes each, tastes along eight features of the items."""
     n_users, n_items = 2_000, 10_000
-    user = np.repeat(np.arange(n_users), 50)
-    a = rng.integers(n_items, size=len(user))
-    b = (a + 1 + rng.integers(n_items - 1, size=len(user))) % n_items
+    user, a, b = random_pairs(rng, n_users, n_items)
     X = rng.standard_normal((n_items, 8))
     wants = 0.5 * rng.standard_normal(8) + 0.4 * rng.standard_normal((n_users, 8))
     curved = np.sin(1.5 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]

@@ -283,7 +283,7 @@ class ItemCovariances:
         pairs: tuple[IntArray, IntArray] | None = None,
     ) -> Asked:
         """All target items of users φ who compared `items` (k, p), or one difference a user."""
-        features, prior, shared = self._features, self._target_var, self._target_shared
+        features, prior, shared = self._features, self.target_var, self._target_shared
         if pairs is None:
             mean = multiply(phi, shared)
         else:
@@ -375,7 +375,7 @@ class ItemCovariances:
         return len(self.shared_mean) == 1
 
     @cached_property
-    def _target_var(self) -> FloatArray:
+    def target_var(self) -> FloatArray:
         """(t,) K_x variance."""
         own = self.kernel.diag(self.target)
         if not self.relative:
@@ -577,19 +577,10 @@ class UserPosteriors:
         shared = self.shared_utilities(np.eye(phi.shape[1]))
         shared -= shared.mean(axis=1, keepdims=True)
         between = np.atleast_2d(np.cov(phi.T, bias=True))
-        own = self.own_variances()
+        own = self.relative_covariances.target_var
         variance = (1.0 - self.sharing) * own
         variance += np.einsum("ki,ki->i", shared, multiply(between, shared))
         return np.sqrt(np.maximum(variance, 0.0))
-
-    def own_variances(self) -> FloatArray:
-        """(t,) variances of the target items relative to their average, in units of ρ."""
-        if are_very_many(self.target):
-            features = self.item_basis.features(self.kernel, self.items, self.target)
-            left = self.kernel.diag(self.target) - linalg.row_squares(features)
-            return linalg.row_squares(features - features.mean(axis=0)) + np.maximum(left, 0.0)
-        K = self.kernel(self.target)
-        return np.asarray(np.diagonal(K) - 2.0 * K.mean(axis=0) + K.mean())
 
     def _posterior(
         self, mean: FloatArray, cov: FloatArray, scale: float, with_effects: FloatArray

@@ -1,14 +1,15 @@
-"""Read-only jobs for the owner: overview, lists by the page, plan, export."""
+"""Read-only jobs for the owner: overview, lists by the page, plan, export, panels."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from penchant.study.events import ANSWER, IMPORT, SKIP, Answer, replay
+from penchant.study.events import ANSWER, IMPORT, SKIP, Answer, Event, Record, replay
 from penchant.study.questions import ANSWERED, SKIPPED
 from penchant.study.store import learning, participants, studies
 from penchant.study.store import tables as t
@@ -23,6 +24,8 @@ CURVE = 80
 """Points of the curve of certainty that a live event holds."""
 MOST_POINTS = 500
 """People on the map."""
+MOST_NAMED = 5000
+"""Values of one condition: databases have limits."""
 LISTS = ("best", "own")
 """Items that are named of each group."""
 MOST_KEPT = 4
@@ -322,3 +325,28 @@ def _ballot_rows(answer: Answer, names: dict[str, str]) -> list[dict[str, Any]]:
         for position, group in enumerate(answer.order, start=1)
         for place in group
     ]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """People of a panel, by the hashes of their ids, and what they answered."""
+
+    study: studies.Study
+    people: dict[str, Any]
+    record: Record
+
+
+def panel(conn: Connection, study: str, hashes: Sequence[str]) -> Panel:
+    """The people of these hashes; with many hashes, all people of panels."""
+    p, e = t.participant.c, t.event.c
+    it = studies.get(conn, study)
+    is_one = p.external_id_hash.is_not(None)
+    if len(hashes) <= MOST_NAMED:
+        is_one = p.external_id_hash.in_(hashes)
+    here = (p.study == study, is_one)
+    rows = conn.execute(sa.select(t.participant, t.N_ANSWERS).where(*here))
+    people = {row.external_id_hash: row for row in rows}
+    theirs = (e.study == study, e.live, e.participant.in_(sa.select(p.id).where(*here)))
+    given = sa.select(e.seq, e.kind, e.participant, e.question, e.payload, e.ms, e.at)
+    events = conn.execute(given.where(*theirs, e.kind.in_((ANSWER, SKIP))).order_by(e.seq))
+    return Panel(it, people, replay(Event(*row) for row in events))

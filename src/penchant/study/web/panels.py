@@ -20,7 +20,7 @@ from penchant.study.config import Config
 from penchant.study.items import LARGEST_FILE
 from penchant.study.refusals import Refusal, strings
 from penchant.study.store import studies
-from penchant.study.store.panels import Panel, panel
+from penchant.study.store.reports import Panel, panel
 from penchant.study.store.tables import hash_external_id
 from penchant.study.web.ask_first import panel_id
 from penchant.study.web.owner import owner_site
