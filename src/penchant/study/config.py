@@ -67,17 +67,8 @@ def _as_check(values: Any) -> Any:
 NUMBER, TEXT = "number", "text"
 TAKEN = frozenset(
     (
-        *(
-            "ballot",
-            "item",
-            "items",
-            "position",
-            "rank",
-            "place",
-            "shown",
-            "shownfirst",
-            "question",
-        ),
+        *("ballot", "item", "items", "position", "rank", "place"),
+        *("shown", "shownfirst", "question"),
         *("kind", "form", "ms", "at", "winner", "loser", "tie", "tied", "draw", "user", "rater"),
         *("judge", "voter", "annotator", "worker", "person", "respondent", "count", "n", "times"),
         *("strength", "preferencestrength", "strengthofpreference", "degree", "intensity"),
